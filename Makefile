@@ -1,0 +1,41 @@
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: demo test bench clean
+
+demo: $(VENV)/.demo
+	@$(BIN)/substrate-compat demo
+
+test: $(VENV)/.test
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/pytest --cov --cov-report=term
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) .cache build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "substrate-compat needs Python 3.11 or newer, not " + sys.version.split()[0])'
+	@echo "Making $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+
+$(VENV)/.demo: $(VENV)/bin/python pyproject.toml
+	@echo "Installing substrate-compat ..."
+	@$(BIN)/pip install --quiet --editable '.[cli]'
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.demo
+	@echo "Installing what development needs ..."
+	@$(BIN)/pip install --quiet --editable '.[cli]' --group dev
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.test
+	@echo "Installing the benchmarks' peers ..."
+	@$(BIN)/pip install --quiet --group dev --group bench
+	@touch $@
