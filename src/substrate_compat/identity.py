@@ -1,0 +1,280 @@
+"""What a restore depends on: the identity that workers offer and snapshots carry.
+
+An identity is a sandbox class and attributes, each a key with a text. One key is more than a text:
+`cpu_features` is a mask in hex, read for the architecture that the identity names. It is read once,
+when the identity is made, so that matching compares what is already in its best form.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Final, Self
+
+import attrs
+
+from substrate_compat.cpufeatures import (
+    MASK_BITS,
+    FeatureSet,
+    decode_cpu_features,
+    parse_architecture,
+)
+from substrate_compat.errors import InputError, quoted
+
+__all__ = [
+    "ARCHITECTURE",
+    "CPU_CACHE_LINE",
+    "CPU_FEATURES",
+    "CPU_FLAGS_HASH",
+    "CPU_MODEL",
+    "CPU_VENDOR",
+    "GVISOR",
+    "GVISOR_CACHE_LINE",
+    "MAX_RESTORABLE_RUNTIMES",
+    "MICROVM",
+    "PROFILES",
+    "SANDBOX_RUNTIME_HASH",
+    "SCHEMA_VERSION",
+    "Profile",
+    "SandboxRuntime",
+    "VersionedSandboxCompat",
+    "WorkerRuntimes",
+]
+
+SCHEMA_VERSION: Final = "v1"
+"""The version of the schema whose attributes this library knows."""
+
+ARCHITECTURE: Final = "architecture"
+CPU_FEATURES: Final = "cpu_features"
+CPU_VENDOR: Final = "cpu_vendor"
+CPU_MODEL: Final = "cpu_model"
+CPU_CACHE_LINE: Final = "cpu_cache_line"
+CPU_FLAGS_HASH: Final = "cpu_flags_hash"
+SANDBOX_RUNTIME_HASH: Final = "sandbox_runtime_hash"
+
+MAX_RESTORABLE_RUNTIMES: Final = 32
+_MAX_ATTRIBUTES: Final = 32
+_MAX_KEY: Final = 128
+_MAX_VALUE: Final = 256
+_MAX_SANDBOX_CLASS: Final = 63
+_MAX_SCHEMA_VERSION: Final = 64
+
+# Two bits above the mask turn "is there a readable feature set?" into bits of the same subset test.
+_READABLE: Final = 1 << MASK_BITS
+_UNREADABLE: Final = 1 << (MASK_BITS + 1)
+_ALL_BITS: Final = (1 << (MASK_BITS + 2)) - 1
+
+
+@attrs.frozen
+class Profile:
+    """The attributes that a runtime of one sandbox class reports.
+
+    Attributes:
+        sandbox_class: `gvisor` or `microvm`.
+        keys: the attribute keys, in the order of reporting.
+
+    >>> GVISOR.keys
+    ('architecture', 'cpu_features', 'sandbox_runtime_hash')
+    """
+
+    sandbox_class: str
+    keys: tuple[str, ...]
+
+
+GVISOR: Final = Profile("gvisor", (ARCHITECTURE, CPU_FEATURES, SANDBOX_RUNTIME_HASH))
+GVISOR_CACHE_LINE: Final = Profile("gvisor", (*GVISOR.keys, CPU_CACHE_LINE))
+"""GVISOR and what gVisor also compares on amd64, where no other verdict is certain."""
+MICROVM: Final = Profile("microvm", (ARCHITECTURE, CPU_VENDOR, CPU_MODEL, SANDBOX_RUNTIME_HASH))
+PROFILES: Final = (GVISOR, MICROVM)
+"""The profile of each sandbox class."""
+
+
+@attrs.frozen
+class VersionedSandboxCompat:
+    """A schema version and attributes with unique keys.
+
+    Attributes:
+        schema_version: 1 to 64 characters.
+        attributes: 1 to 32 pairs of a key (1 to 128 characters) and a value (1 to 256), sorted by
+            key; they may be given in any order.
+        equalities: the pairs that a match compares by equality: all but `cpu_features`.
+        features: the set that `cpu_features` stands for; None where it is absent or unreadable, be
+            it for its text or for want of a readable `architecture`.
+        needs: the bits that a worker must have to restore this: the mask, and a bit of our own that
+            every worker with a readable set has; no worker has what an unreadable set needs.
+        lacks: the bits that this worker does not have. Its features suffice exactly if
+            `snapshot.needs & worker.lacks == 0`.
+
+    Raises:
+        InputError: a limit is broken; the subject is the path, such as `$.attributes[1].key`.
+
+    >>> compat = VersionedSandboxCompat.of({"cpu_features": "1", "architecture": "amd64"})
+    >>> compat.attributes, compat.features.names
+    ((('architecture', 'amd64'), ('cpu_features', '1')), ('pni',))
+    """
+
+    schema_version: str
+    attributes: tuple[tuple[str, str], ...]
+    equalities: frozenset[tuple[str, str]] = attrs.field(init=False, eq=False, repr=False)
+    features: FeatureSet | None = attrs.field(init=False, eq=False, repr=False)
+    needs: int = attrs.field(init=False, eq=False, repr=False)
+    lacks: int = attrs.field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        _check_text("$.schemaVersion", self.schema_version, _MAX_SCHEMA_VERSION)
+        _check_attributes(self.attributes)
+        values = dict(self.attributes)
+        features = _readable_features(values)
+        needs = 0
+        lacks = _ALL_BITS
+        if features is not None:
+            needs = features.bits | _READABLE
+            lacks ^= needs
+        elif CPU_FEATURES in values:
+            needs = _UNREADABLE
+        # Fleets repeat the same few values in every identity: interned, each is in memory once and
+        # compared by address.
+        pairs = tuple(sorted((sys.intern(key), sys.intern(values[key])) for key in values))
+        put = object.__setattr__
+        put(self, "attributes", pairs)
+        put(self, "equalities", frozenset(pair for pair in pairs if pair[0] != CPU_FEATURES))
+        put(self, "features", features)
+        put(self, "needs", needs)
+        put(self, "lacks", lacks)
+
+    @classmethod
+    def of(cls, attributes: Mapping[str, str], schema_version: str = SCHEMA_VERSION) -> Self:
+        """The compat of a mapping from key to value."""
+        return cls(schema_version, tuple(attributes.items()))
+
+    def get(self, key: str) -> str | None:
+        """The value of `key`, or None.
+
+        >>> VersionedSandboxCompat.of({"cpu_model": "EPYC"}).get("cpu_model")
+        'EPYC'
+        """
+        return next((value for held, value in self.attributes if held == key), None)
+
+
+@attrs.frozen
+class SandboxRuntime:
+    """A sandbox class and what its sandboxes depend on; carried by workers and by snapshots.
+
+    Attributes:
+        sandbox_class: 1 to 63 characters; `gvisor` and `microvm` are known.
+        compat_version: the attributes.
+        name: for people only; takes no part in `==`, hash and matching.
+        same: one text for all that a match compares by equality: equal texts, equal parts.
+
+    Raises:
+        InputError: a limit is broken; the subject is the path.
+
+    >>> compat = VersionedSandboxCompat.of({"sandbox_runtime_hash": "sha256:" + "a" * 64})
+    >>> SandboxRuntime("gvisor", compat, "v1") == SandboxRuntime("gvisor", compat, "v2")
+    True
+    """
+
+    sandbox_class: str
+    compat_version: VersionedSandboxCompat
+    name: str = attrs.field(default="", eq=False)
+    same: str = attrs.field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        _check_text("$.sandboxClass", self.sandbox_class, _MAX_SANDBOX_CLASS)
+        compat = self.compat_version
+        if type(compat) is not VersionedSandboxCompat or type(self.name) is not str:
+            raise TypeError("a SandboxRuntime takes a VersionedSandboxCompat and a str")
+        parts = [self.sandbox_class, compat.schema_version, *sorted(compat.equalities)]
+        object.__setattr__(self, "same", sys.intern(json.dumps(parts)))
+
+
+@attrs.frozen
+class WorkerRuntimes:
+    """What one worker can restore.
+
+    Attributes:
+        default_runtime: what cold starts and new snapshots use.
+        restorable_runtimes: at most 32 others that snapshots can still be restored under; all of
+            the default's sandbox class, none listed twice.
+
+    Raises:
+        InputError: a limit is broken; the subject is the path.
+
+    >>> v1, v2 = (
+    ...     SandboxRuntime("gvisor", VersionedSandboxCompat.of({"sandbox_runtime_hash": text}))
+    ...     for text in ("sha256:" + "1" * 64, "sha256:" + "2" * 64)
+    ... )
+    >>> list(WorkerRuntimes(v2, (v1,))) == [v2, v1]
+    True
+    """
+
+    default_runtime: SandboxRuntime
+    restorable_runtimes: tuple[SandboxRuntime, ...] = ()
+
+    def __attrs_post_init__(self) -> None:
+        if type(self.restorable_runtimes) is not tuple:
+            raise TypeError("a WorkerRuntimes takes a tuple of restorable runtimes")
+        count = len(self.restorable_runtimes)
+        if count > MAX_RESTORABLE_RUNTIMES:
+            raise InputError(
+                "$.restorableRuntimes",
+                f"{count} runtimes; {MAX_RESTORABLE_RUNTIMES} are the most",
+                "drop the ones that no snapshot needs any more",
+            )
+        seen: dict[SandboxRuntime, str] = {}
+        for path, runtime in zip(_runtime_paths(count), self, strict=True):
+            if type(runtime) is not SandboxRuntime:
+                raise TypeError("a WorkerRuntimes takes SandboxRuntimes")
+            if runtime.sandbox_class != self.default_runtime.sandbox_class:
+                raise InputError(
+                    path,
+                    f"its sandbox class is {quoted(runtime.sandbox_class)}, the default's is "
+                    f"{quoted(self.default_runtime.sandbox_class)}",
+                    "a worker has one sandbox class",
+                )
+            if runtime in seen:
+                raise InputError(path, f"the same runtime as {seen[runtime]}", "list it once")
+            seen[runtime] = path
+
+    def __iter__(self) -> Iterator[SandboxRuntime]:
+        yield self.default_runtime
+        yield from self.restorable_runtimes
+
+
+def _runtime_paths(restorable: int) -> Iterator[str]:
+    yield "$.defaultRuntime"
+    for position in range(restorable):
+        yield f"$.restorableRuntimes[{position}]"
+
+
+def _check_attributes(attributes: tuple[tuple[str, str], ...]) -> None:
+    if not 1 <= len(attributes) <= _MAX_ATTRIBUTES:
+        raise InputError(
+            "$.attributes", f"{len(attributes)} attributes; 1 to {_MAX_ATTRIBUTES} are allowed"
+        )
+    seen: dict[str, int] = {}
+    for position, (key, value) in enumerate(attributes):
+        path = f"$.attributes[{position}]"
+        _check_text(f"{path}.key", key, _MAX_KEY)
+        _check_text(f"{path}.value", value, _MAX_VALUE)
+        if seen.setdefault(key, position) != position:
+            raise InputError(
+                f"{path}.key", f"{quoted(key)} is already the key of $.attributes[{seen[key]}]"
+            )
+
+
+def _check_text(path: str, text: str, longest: int) -> None:
+    if type(text) is not str:
+        raise TypeError(f"{path} must be a str")
+    if not 1 <= len(text) <= longest:
+        raise InputError(path, f"{len(text)} characters; 1 to {longest} are allowed")
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise InputError(path, f"{quoted(text)} has half a surrogate pair: it is no Unicode text")
+
+
+def _readable_features(values: Mapping[str, str]) -> FeatureSet | None:
+    if CPU_FEATURES not in values or ARCHITECTURE not in values:
+        return None
+    try:
+        return decode_cpu_features(values[CPU_FEATURES], parse_architecture(values[ARCHITECTURE]))
+    except InputError:
+        return None

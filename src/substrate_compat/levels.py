@@ -1,0 +1,67 @@
+"""What gVisor shows a guest of its host's CPU: the XSAVE trap, and levels below the host.
+
+A level is the feature set that all hosts of a fleet share. gVisor can be told to show guests no more
+than that, by an annotation of the sandbox; then every host of the fleet can restore every snapshot.
+"""
+
+from typing import Final
+
+from substrate_compat.cpufeatures import FeatureSet
+from substrate_compat.cpufeatures_table import Architecture
+from substrate_compat.errors import InputError
+
+__all__ = ["claimed", "levelled", "offered"]
+
+_XSAVE: Final = FeatureSet.from_names(Architecture.AMD64, ["xsave"])
+
+
+def offered(features: FeatureSet) -> FeatureSet:
+    """What a gVisor worker safely offers of the set that runsc reports for it.
+
+    Where `osxsave` is absent, runsc reports `xsave` from run to run or not, and refuses its own
+    snapshots at random; so there a worker does not offer `xsave`. Every other set is offered whole.
+
+    >>> host = FeatureSet.from_names(Architecture.AMD64, ["fpu", "xsave"])
+    >>> offered(host).names
+    ('fpu',)
+    """
+    return features - _XSAVE if _without_usable_xsave(features) else features
+
+
+def claimed(features: FeatureSet) -> FeatureSet:
+    """What a snapshot safely claims to need, taken where a guest saw `features`.
+
+    The other half of the rule of `offered`: where `osxsave` is absent, runsc may have put `xsave` into
+    the snapshot, so it counts as needed.
+
+    >>> host = FeatureSet.from_names(Architecture.AMD64, ["fpu"])
+    >>> claimed(host).names
+    ('fpu', 'xsave')
+    """
+    return features | _XSAVE if _without_usable_xsave(features) else features
+
+
+def levelled(host: FeatureSet, allowed: FeatureSet) -> FeatureSet:
+    """What a guest sees on `host` when gVisor is told to show no more than `allowed`.
+
+    That is the intersection, and `xsave` if the host has it, which gVisor turns on again.
+
+    Raises:
+        InputError: a set that is not of amd64: gVisor starts no sandbox under the annotation elsewhere.
+
+    >>> host = FeatureSet.from_names(Architecture.AMD64, ["fpu", "xsave", "avx2"])
+    >>> levelled(host, FeatureSet.from_names(Architecture.AMD64, ["fpu", "aes"])).names
+    ('fpu', 'xsave')
+    """
+    for features in (host, allowed):
+        if features.architecture is not Architecture.AMD64:
+            raise InputError(
+                "level",
+                f"gVisor knows no levels on {features.architecture}",
+                "pin the fleet to equal hosts instead",
+            )
+    return host & (allowed | _XSAVE)
+
+
+def _without_usable_xsave(features: FeatureSet) -> bool:
+    return features.architecture is Architecture.AMD64 and "osxsave" not in features
