@@ -5,9 +5,11 @@ Every error says which input (`subject`), what is wrong with it (`problem`) and 
 it is a value.
 """
 
-__all__ = ["CompatError", "ConfigError", "FileError", "HostError", "InputError", "quoted"]
+__all__ = ["CompatError", "ConfigError", "FileError", "HostError", "InputError", "quoted", "require_size"]
 
 _QUOTED_CHARACTERS = 60
+_MIB = 1 << 20
+_LARGEST_TEXT = 8 * _MIB
 
 
 class CompatError(Exception):
@@ -61,3 +63,15 @@ def quoted(text: str) -> str:
     if len(text) <= _QUOTED_CHARACTERS:
         return ascii(text)
     return f"{text[:_QUOTED_CHARACTERS]!a}... ({len(text)} characters)"
+
+
+def require_size(subject: str, text: str) -> None:
+    """Refuse a text of more than 8 MiB, which no machine prints about its CPUs.
+
+    Raises:
+        InputError: the text is longer.
+
+    >>> require_size("cpuinfo", "processor : 0")
+    """
+    if len(text) > _LARGEST_TEXT:
+        raise InputError(subject, f"{len(text)} characters; {_LARGEST_TEXT // _MIB} MiB are the most")

@@ -30,6 +30,7 @@ __all__ = [
     "GVISOR",
     "GVISOR_CACHE_LINE",
     "MAX_RESTORABLE_RUNTIMES",
+    "MAX_VALUE",
     "MICROVM",
     "PROFILES",
     "SANDBOX_RUNTIME_HASH",
@@ -52,9 +53,11 @@ CPU_FLAGS_HASH: Final = "cpu_flags_hash"
 SANDBOX_RUNTIME_HASH: Final = "sandbox_runtime_hash"
 
 MAX_RESTORABLE_RUNTIMES: Final = 32
+"""The most runtimes that a worker may list besides its default."""
+MAX_VALUE: Final = 256
+"""The most characters that an attribute's value may have."""
 _MAX_ATTRIBUTES: Final = 32
 _MAX_KEY: Final = 128
-_MAX_VALUE: Final = 256
 _MAX_SANDBOX_CLASS: Final = 63
 _MAX_SCHEMA_VERSION: Final = 64
 
@@ -255,7 +258,7 @@ def _check_attributes(attributes: tuple[tuple[str, str], ...]) -> None:
     for position, (key, value) in enumerate(attributes):
         path = f"$.attributes[{position}]"
         _check_text(f"{path}.key", key, _MAX_KEY)
-        _check_text(f"{path}.value", value, _MAX_VALUE)
+        _check_text(f"{path}.value", value, MAX_VALUE)
         if seen.setdefault(key, position) != position:
             raise InputError(
                 f"{path}.key", f"{quoted(key)} is already the key of $.attributes[{seen[key]}]"

@@ -10,7 +10,14 @@ from substrate_compat.cpufeatures import FeatureSet
 from substrate_compat.cpufeatures_table import Architecture
 from substrate_compat.errors import InputError
 
-__all__ = ["claimed", "levelled", "offered"]
+__all__ = ["XSAVE_NOTE", "claimed", "levelled", "offered"]
+
+XSAVE_NOTE: Final = (
+    "this host has no usable XSAVE (no `osxsave`): there runsc reports `xsave` or not from run to run, and "
+    "gVisor refuses its own snapshots at random; so the worker does not offer `xsave`, and its snapshots "
+    "count as needing it"
+)
+"""What a person should know about a host without `osxsave`."""
 
 _XSAVE: Final = FeatureSet.from_names(Architecture.AMD64, ["xsave"])
 
