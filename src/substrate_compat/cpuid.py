@@ -23,6 +23,8 @@ from substrate_compat.errors import HostError, InputError, quoted, require_size
 
 __all__ = [
     "CommonFeatures",
+    "Query",
+    "Registers",
     "common_features",
     "execute_cpuid",
     "features_from_cpuid",
@@ -30,6 +32,7 @@ __all__ = [
     "parse_cpuid_dump",
     "query_cpuid_device",
     "read_cpuid",
+    "read_every_cpuid",
 ]
 
 Registers = tuple[int, int, int, int]
@@ -204,6 +207,28 @@ def read_cpuid(
         except HostError as error:
             refusals.append(f"{error.subject}: {error.problem}")
     raise HostError("CPUID", "; ".join(refusals), _OTHER_WAY)
+
+
+def read_every_cpuid() -> tuple[dict[tuple[int, int], Registers], ...]:
+    """The registers of each CPU that the calling thread may run on, in order of their numbers.
+
+    The thread is moved to each CPU in turn and has all of them again afterwards. Where CPUID is not
+    executed, see `read_cpuid`.
+
+    Raises:
+        HostError: the registers cannot be read, or the kernel does not let the thread move.
+    """
+    allowed = os.sched_getaffinity(0)
+    registers = []
+    try:
+        for cpu in sorted(allowed):
+            os.sched_setaffinity(0, {cpu})
+            registers.append(read_cpuid())
+    except PermissionError as error:
+        raise HostError("CPUID", f"no moving between CPUs: {error.strerror}", _OTHER_WAY) from error
+    finally:
+        os.sched_setaffinity(0, allowed)
+    return tuple(registers)
 
 
 def _read_registers(query: Query) -> dict[tuple[int, int], Registers]:

@@ -43,9 +43,7 @@ def parse_cpu_features(listing: str, architecture: Architecture) -> FeatureSet:
     if not line:
         raise InputError("runsc listing", "it is empty", "an empty set would fit every worker")
     if "\n" in line:
-        raise InputError(
-            "runsc listing", "it has more than one line", "give what `runsc cpu-features` prints"
-        )
+        raise InputError("runsc listing", "it has more than one line", "give `runsc cpu-features` output")
     return FeatureSet.from_names(architecture, line.split(","))
 
 

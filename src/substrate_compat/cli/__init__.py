@@ -1,0 +1,48 @@
+"""The command line: a module for each family of verbs, and the group that holds them.
+
+Verdicts and names go to standard output, diagnostics to standard error. Exit status: 0 yes, 1 no, 2 input
+not understood or wrong usage, 3 yes but not certain where `--strict` is given.
+"""
+
+from collections.abc import Sequence
+
+import click
+
+from substrate_compat import __version__
+from substrate_compat.cli import check, demo, features, probe, runtime_hash
+from substrate_compat.cli.output import complain
+from substrate_compat.errors import CompatError
+
+__all__ = ["main", "run"]
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit status: 0 yes, 1 no, 2 input not understood, 3 yes but not certain (with --strict).",
+)
+@click.version_option(__version__, prog_name="substrate-compat")
+def main() -> None:
+    """Can this worker restore this sandbox snapshot, and if not, exactly why not?
+
+    A FILE of `-` is standard input.
+    """
+
+
+for _verb in (*probe.VERBS, *check.VERBS, *features.VERBS, *runtime_hash.VERBS, *demo.VERBS):
+    main.add_command(_verb)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line and return its exit status; an input that is not understood gives 2."""
+    try:
+        status = main.main(arguments, prog_name="substrate-compat", standalone_mode=False)
+    except click.exceptions.Abort:
+        complain("aborted")
+        return 2
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except CompatError as error:
+        complain(str(error))
+        return 2
+    return status if isinstance(status, int) else 0

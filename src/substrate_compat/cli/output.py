@@ -1,0 +1,58 @@
+"""What the verbs print: verdicts on standard output, diagnostics on standard error."""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+__all__ = [
+    "EXIT_NO",
+    "EXIT_UNCERTAIN",
+    "EXIT_YES",
+    "Json",
+    "complain",
+    "note",
+    "say",
+    "say_json",
+    "say_table",
+]
+
+EXIT_YES: Final = 0
+EXIT_NO: Final = 1
+EXIT_UNCERTAIN: Final = 3
+
+Json = str | int | float | bool | None | Sequence["Json"] | dict[str, "Json"]
+
+
+def say(text: str, style: str = "") -> None:
+    """Print `text`, which carries no markup, to standard output; it is not wrapped."""
+    Console(highlight=False, soft_wrap=True).print(text, style=style, markup=False)
+
+
+def say_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table to standard output."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for header in headers:
+        table.add_column(header, overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(cell) for cell in row))
+    Console(highlight=False).print(table)
+
+
+def say_json(value: Json) -> None:
+    """Print a value as JSON to standard output."""
+    say(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def note(text: str) -> None:
+    """Print what a person should know to standard error."""
+    Console(stderr=True, highlight=False, soft_wrap=True).print(text, style="dim", markup=False)
+
+
+def complain(text: str) -> None:
+    """Print an error to standard error."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print(f"error: {text}", style="red", markup=False)

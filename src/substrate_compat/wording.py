@@ -1,0 +1,135 @@
+"""The words for a person: what a verdict and the other values say, in plain text.
+
+The words are deterministic and carry no markup. A sentence about a restore names its direction.
+"""
+
+from functools import singledispatch
+from typing import Final
+
+from substrate_compat.cpufeatures import decode_cpu_features
+from substrate_compat.cpufeatures_table import Architecture
+from substrate_compat.errors import quoted
+from substrate_compat.identity import ARCHITECTURE, CPU_CACHE_LINE, SANDBOX_RUNTIME_HASH
+from substrate_compat.levels import XSAVE_NOTE
+from substrate_compat.match import Mismatch, Reason, Unchecked, Verdict, WorkerVerdict
+from substrate_compat.probe import Probed
+
+__all__ = ["describe", "describe_unchecked", "runtime_name"]
+
+_CALLED: Final = {
+    ARCHITECTURE: "the architecture",
+    CPU_CACHE_LINE: "the cache line size",
+    SANDBOX_RUNTIME_HASH: "the runtime hash (the binaries and the pause image)",
+    Reason.SANDBOX_CLASS: "the sandbox class",
+    Reason.SCHEMA_VERSION: "the schema version",
+}
+
+_UNCHECKED: Final = {
+    Unchecked.IDENTITY: "everything: the snapshot carries no identity",
+    Unchecked.SANDBOX_CLASS: "what this sandbox class depends on: no profile of it is known",
+    Unchecked.SCHEMA_VERSION: "what this schema version means: only v1 is known",
+    Unchecked.BEYOND_HWCAP: "arm64 features beyond the 24 HWCAP bits that gVisor checks: a guest can read "
+    "them from the ID registers",
+    Unchecked.TSC_RATE: "the TSC rate",
+    CPU_CACHE_LINE: "the cache line size, which gVisor also compares: not recorded in the snapshot",
+}
+
+
+@singledispatch
+def describe(value: object) -> str:
+    """The words for `value`: several lines where there is more than one thing to say.
+
+    Raises:
+        TypeError: a value that has no words here.
+
+    >>> print(describe(Mismatch(Reason.MISSING_FEATURES, "cpu_features", "1", "3", ("pclmulqdq",))))
+    the worker lacks 1 CPU feature that the guest saw: pclmulqdq
+    """
+    raise TypeError(f"there are no words for a {type(value).__name__}")
+
+
+def describe_unchecked(item: str) -> str:
+    """The words for one member of `Verdict.unchecked`.
+
+    >>> describe_unchecked("cpu_model")
+    'cpu_model: not recorded in the snapshot'
+    """
+    return _UNCHECKED.get(item, f"{item}: not recorded in the snapshot")
+
+
+def runtime_name(position: int) -> str:
+    """What a worker's runtime is called by its place: 0 is the default.
+
+    >>> runtime_name(0), runtime_name(2)
+    ('default runtime', 'restorable runtime 2')
+    """
+    return f"restorable runtime {position}" if position else "default runtime"
+
+
+@describe.register
+def _(mismatch: Mismatch) -> str:
+    match mismatch.reason:
+        case Reason.NO_WORKER:
+            return "there is no worker identity to restore it"
+        case Reason.MISSING_KEY:
+            return f"the worker has no {mismatch.key}, the snapshot needs {_value(mismatch.snapshot)}"
+        case Reason.MISSING_FEATURES:
+            return _missing_features(mismatch)
+        case Reason.UNREADABLE_FEATURES:
+            return (
+                f"the CPU features cannot be read: worker {_value(mismatch.worker)}, "
+                f"snapshot {_value(mismatch.snapshot)}"
+            )
+        case _:
+            called = _CALLED.get(mismatch.key, mismatch.key)
+            return (
+                f"{called} differs: worker {_value(mismatch.worker)}, snapshot {_value(mismatch.snapshot)}"
+            )
+
+
+def _missing_features(mismatch: Mismatch) -> str:
+    count = len(mismatch.features)
+    features = "1 CPU feature" if count == 1 else f"{count} CPU features"
+    text = f"the worker lacks {features} that the guest saw: {', '.join(mismatch.features)}"
+    if mismatch.worker is not None and "xsave" in mismatch.features:
+        worker = decode_cpu_features(mismatch.worker, Architecture.AMD64)
+        if "osxsave" not in worker:
+            text += f" ({XSAVE_NOTE})"
+    return text
+
+
+@describe.register
+def _(verdict: Verdict) -> str:
+    if not verdict.compatible:
+        reasons = [f"- {describe(mismatch)}" for mismatch in verdict.mismatches]
+        return "\n".join(["no", *reasons])
+    if verdict.certain:
+        return "yes"
+    unchecked = [f"- unchecked: {describe_unchecked(item)}" for item in verdict.unchecked]
+    return "\n".join(["yes, as far as was recorded", *unchecked])
+
+
+@describe.register
+def _(verdict: WorkerVerdict) -> str:
+    for position, each in enumerate(verdict.verdicts):
+        if each.compatible:
+            answer, *rest = describe(each).split("\n")
+            under = f" (under its {runtime_name(position)})" if position else ""
+            return "\n".join([answer + under, *rest])
+    if len(verdict.verdicts) == 1:
+        return describe(verdict.verdicts[0])
+    lines = ["no"]
+    for position, each in enumerate(verdict.verdicts):
+        lines.append(f"- {runtime_name(position)}:")
+        lines.extend(f"  - {describe(mismatch)}" for mismatch in each.mismatches)
+    return "\n".join(lines)
+
+
+@describe.register
+def _(probed: Probed) -> str:
+    lines = [f"left out: {key}: {reason}" for key, reason in probed.left_out.items()]
+    return "\n".join([*lines, *(f"note: {note}" for note in probed.notes)])
+
+
+def _value(text: str | None) -> str:
+    return "none" if text is None else quoted(text)
