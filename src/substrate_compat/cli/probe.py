@@ -6,7 +6,7 @@ import click
 
 from substrate_compat.cli.inputs import Features, features_of_cpus, features_of_dump, read_text
 from substrate_compat.cli.options import json_option
-from substrate_compat.cli.output import note, say, say_table
+from substrate_compat.cli.output import note, say
 from substrate_compat.cpuid import read_every_cpuid
 from substrate_compat.cpuinfo import CpuInfo, parse_cpuinfo
 from substrate_compat.identity import CPU_FEATURES, PROFILES, Profile
@@ -99,7 +99,8 @@ def host_features() -> Features:
 def print_probed(probed: Probed, found: Features | None) -> None:
     """Print an identity for a person: the attributes and the names behind the mask."""
     compat = probed.runtime.compat_version
-    say_table(("attribute", "value"), compat.attributes)
+    for key, value in compat.attributes:
+        say(f"{key:<20}  {value}")
     if compat.features is not None and found is not None:
         say(f"{len(compat.features)} CPU features, from {found.source}: {' '.join(compat.features)}")
 
