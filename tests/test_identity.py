@@ -2,10 +2,11 @@
 
 import copy
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 
+from substrate_compat import identity
 from substrate_compat.errors import InputError
 from substrate_compat.identity import (
     GVISOR,
@@ -148,19 +149,19 @@ def test_get() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "arguments"),
+    ("name", "arguments"),
     [
-        (VersionedSandboxCompat, (1, (("a", "b"),))),
-        (VersionedSandboxCompat, ("v1", (("a", 1),))),
-        (SandboxRuntime, ("gvisor", None)),
-        (SandboxRuntime, ("gvisor", SMALL, None)),
-        (WorkerRuntimes, (runtime(0), [runtime(1)])),
-        (WorkerRuntimes, (runtime(0), (None,))),
+        ("VersionedSandboxCompat", (1, (("a", "b"),))),
+        ("VersionedSandboxCompat", ("v1", (("a", 1),))),
+        ("SandboxRuntime", ("gvisor", None)),
+        ("SandboxRuntime", ("gvisor", SMALL, None)),
+        ("WorkerRuntimes", (runtime(0), [runtime(1)])),
+        ("WorkerRuntimes", (runtime(0), (None,))),
     ],
 )
-def test_constructors_take_exact_types(make: Callable[..., object], arguments: Sequence[object]) -> None:
+def test_constructors_take_exact_types(name: str, arguments: Sequence[object]) -> None:
     with pytest.raises(TypeError):
-        make(*arguments)
+        getattr(identity, name)(*arguments)
 
 
 def test_profiles() -> None:

@@ -3,6 +3,7 @@
 The words are deterministic and carry no markup. A sentence about a restore names its direction.
 """
 
+import re
 from functools import singledispatch
 from typing import Final
 
@@ -15,6 +16,8 @@ from substrate_compat.match import Mismatch, Reason, Unchecked, Verdict, WorkerV
 from substrate_compat.probe import Probed
 
 __all__ = ["describe", "describe_unchecked", "runtime_name"]
+
+_is_plain: Final = re.compile(r"[0-9A-Za-z_./-]{1,60}").fullmatch
 
 _CALLED: Final = {
     ARCHITECTURE: "the architecture",
@@ -72,7 +75,7 @@ def _(mismatch: Mismatch) -> str:
         case Reason.NO_WORKER:
             return "there is no worker identity to restore it"
         case Reason.MISSING_KEY:
-            return f"the worker has no {mismatch.key}, the snapshot needs {_value(mismatch.snapshot)}"
+            return f"the worker has no {_key(mismatch.key)}, the snapshot needs {_value(mismatch.snapshot)}"
         case Reason.MISSING_FEATURES:
             return _missing_features(mismatch)
         case Reason.UNREADABLE_FEATURES:
@@ -81,7 +84,7 @@ def _(mismatch: Mismatch) -> str:
                 f"snapshot {_value(mismatch.snapshot)}"
             )
         case _:
-            called = _CALLED.get(mismatch.key, mismatch.key)
+            called = _CALLED.get(mismatch.key, _key(mismatch.key))
             return (
                 f"{called} differs: worker {_value(mismatch.worker)}, snapshot {_value(mismatch.snapshot)}"
             )
@@ -129,6 +132,10 @@ def _(verdict: WorkerVerdict) -> str:
 def _(probed: Probed) -> str:
     lines = [f"left out: {key}: {reason}" for key, reason in probed.left_out.items()]
     return "\n".join([*lines, *(f"note: {note}" for note in probed.notes)])
+
+
+def _key(text: str) -> str:
+    return text if _is_plain(text) else quoted(text)
 
 
 def _value(text: str | None) -> str:

@@ -1,0 +1,139 @@
+"""The words for a person: what each value says, and that its direction and names are in it."""
+
+import pytest
+from hypothesis import given
+
+from strategies import sandbox_runtimes, worker_runtimes
+from substrate_compat.identity import SandboxRuntime, VersionedSandboxCompat, WorkerRuntimes
+from substrate_compat.match import Mismatch, Reason, Unchecked, Verdict, explain_worker
+from substrate_compat.wording import describe, describe_unchecked, runtime_name
+
+NO = Mismatch(Reason.DIFFERENT_VALUE, "zone", "a", "b")
+
+
+@pytest.mark.parametrize(
+    ("mismatch", "words"),
+    [
+        (Mismatch(Reason.NO_WORKER, "", None, None), "there is no worker identity to restore it"),
+        (
+            Mismatch(Reason.SANDBOX_CLASS, "sandbox_class", "microvm", "gvisor"),
+            "the sandbox class differs: worker 'microvm', snapshot 'gvisor'",
+        ),
+        (
+            Mismatch(Reason.DIFFERENT_VALUE, "sandbox_runtime_hash", "x", "y"),
+            "the runtime hash (the binaries and the pause image) differs: worker 'x', snapshot 'y'",
+        ),
+        (NO, "zone differs: worker 'a', snapshot 'b'"),
+        (
+            Mismatch(Reason.MISSING_KEY, "cpu_vendor", None, "0x41"),
+            "the worker has no cpu_vendor, the snapshot needs '0x41'",
+        ),
+        (
+            Mismatch(Reason.UNREADABLE_FEATURES, "cpu_features", "A\n", "1"),
+            "the CPU features cannot be read: worker 'A\\n', snapshot '1'",
+        ),
+        (
+            Mismatch(Reason.MISSING_FEATURES, "cpu_features", "8", "b", ("pclmulqdq", "pni")),
+            "the worker lacks 2 CPU features that the guest saw: pclmulqdq, pni",
+        ),
+    ],
+)
+def test_mismatches(mismatch: Mismatch, words: str) -> None:
+    assert describe(mismatch) == words
+
+
+@pytest.mark.parametrize(
+    ("worker", "trap"),
+    [
+        pytest.param("0", True, id="no osxsave on the worker"),
+        pytest.param("8000000", False, id="osxsave on the worker"),
+    ],
+)
+def test_the_xsave_trap_is_told_where_it_is_the_reason(worker: str, *, trap: bool) -> None:
+    words = describe(Mismatch(Reason.MISSING_FEATURES, "cpu_features", worker, "4000000", ("xsave",)))
+    assert ("no usable XSAVE" in words) is trap
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [
+        (Verdict((), ()), "yes"),
+        (
+            Verdict((), ("cpu_model", Unchecked.TSC_RATE)),
+            "\n".join(
+                (
+                    "yes, as far as was recorded",
+                    "- unchecked: cpu_model: not recorded in the snapshot",
+                    "- unchecked: the TSC rate",
+                )
+            ),
+        ),
+        (Verdict((NO, NO), ("cpu_model",)), f"no\n- {describe(NO)}\n- {describe(NO)}"),
+    ],
+)
+def test_verdicts(verdict: Verdict, words: str) -> None:
+    assert describe(verdict) == words
+
+
+def runtime(number: int) -> SandboxRuntime:
+    attributes = {"architecture": "amd64", "cpu_features": "0", "cpu_cache_line": "64"}
+    return SandboxRuntime(
+        "gvisor",
+        VersionedSandboxCompat.of({**attributes, "sandbox_runtime_hash": f"sha256:{number:064}"}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("runtimes", "snapshot", "words"),
+    [
+        pytest.param((runtime(1),), runtime(1), ["yes"], id="by the default"),
+        pytest.param(
+            (runtime(1), runtime(2)), runtime(2), ["yes (under its restorable runtime 1)"], id="by another"
+        ),
+        pytest.param((runtime(1),), runtime(2), ["no", "- the runtime hash"], id="not by the only one"),
+        pytest.param(
+            (runtime(1), runtime(3)),
+            runtime(2),
+            [
+                "no",
+                "- default runtime:",
+                "  - the runtime hash",
+                "- restorable runtime 1:",
+                "  - the runtime",
+            ],
+            id="by none of two",
+        ),
+    ],
+)
+def test_worker_verdicts(
+    runtimes: tuple[SandboxRuntime, ...], snapshot: SandboxRuntime, words: list[str]
+) -> None:
+    lines = describe(explain_worker(WorkerRuntimes(runtimes[0], runtimes[1:]), snapshot)).split("\n")
+    assert len(lines) == len(words)
+    assert all(line.startswith(start) for line, start in zip(lines, words, strict=True))
+
+
+def test_every_unchecked_item_has_words() -> None:
+    for item in (*Unchecked, "cpu_cache_line"):
+        assert describe_unchecked(item) != f"{item}: not recorded in the snapshot"
+
+
+def test_runtimes_are_counted_from_the_default() -> None:
+    assert [runtime_name(position) for position in range(2)] == ["default runtime", "restorable runtime 1"]
+
+
+def test_a_value_without_words_is_an_error() -> None:
+    with pytest.raises(TypeError, match="no words for a int"):
+        describe(1)
+
+
+@given(worker_runtimes(), sandbox_runtimes)
+def test_words_say_yes_exactly_where_the_verdict_does(
+    runtimes: WorkerRuntimes, snapshot: SandboxRuntime
+) -> None:
+    verdict = explain_worker(runtimes, snapshot)
+    words = describe(verdict)
+    assert words.startswith("yes") is verdict.compatible
+    assert words.startswith("no") is not verdict.compatible
+    assert words.isascii()
+    assert all(character == "\n" or character.isprintable() for character in words)
