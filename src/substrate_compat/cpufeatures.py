@@ -46,6 +46,7 @@ def _mask(values: Iterable[int]) -> int:
     return mask
 
 
+_ARCHITECTURES: Final = {architecture.value: architecture for architecture in Architecture}
 _AMD64: Final = Architecture.AMD64
 _AMD64_BITS: Final = _mask(feature.value for feature in AMD64_FEATURES)
 _ARM64_BITS: Final = _mask(feature.value for feature in ARM64_FEATURES)
@@ -79,12 +80,12 @@ def parse_architecture(text: str) -> Architecture:
     >>> parse_architecture("arm64")
     <Architecture.ARM64: 'arm64'>
     """
-    for architecture in Architecture:
-        if text == architecture.value:
-            return architecture
-    raise InputError(
-        "architecture", f"{quoted(text)} is not known", "known are " + " and ".join(Architecture)
-    )
+    architecture = _ARCHITECTURES.get(text)
+    if architecture is None:
+        raise InputError(
+            "architecture", f"{quoted(text)} is not known", "known are " + " and ".join(_ARCHITECTURES)
+        )
+    return architecture
 
 
 @attrs.frozen(init=False, order=False)

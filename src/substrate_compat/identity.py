@@ -5,7 +5,7 @@ An identity is a sandbox class and attributes, each a key with a text. One key i
 when the identity is made, so that matching compares what is already in its best form.
 """
 
-import json
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Final, Self
@@ -39,6 +39,8 @@ __all__ = [
     "SandboxRuntime",
     "VersionedSandboxCompat",
     "WorkerRuntimes",
+    "is_unicode",
+    "runtime_paths",
 ]
 
 SCHEMA_VERSION: Final = "v1"
@@ -56,6 +58,7 @@ MAX_RESTORABLE_RUNTIMES: Final = 32
 """The most runtimes that a worker may list besides its default."""
 MAX_VALUE: Final = 256
 """The most characters that an attribute's value may have."""
+_HALF_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _MAX_ATTRIBUTES: Final = 32
 _MAX_KEY: Final = 128
 _MAX_SANDBOX_CLASS: Final = 63
@@ -136,10 +139,10 @@ class VersionedSandboxCompat:
             needs = _UNREADABLE
         # Fleets repeat the same few values in every identity: interned, each is in memory once and
         # compared by address.
-        pairs = tuple(sorted((sys.intern(key), sys.intern(values[key])) for key in values))
+        pairs = tuple(sorted([(sys.intern(key), sys.intern(value)) for key, value in values.items()]))
         put = object.__setattr__
         put(self, "attributes", pairs)
-        put(self, "equalities", frozenset(pair for pair in pairs if pair[0] != CPU_FEATURES))
+        put(self, "equalities", frozenset([pair for pair in pairs if pair[0] != CPU_FEATURES]))
         put(self, "features", features)
         put(self, "needs", needs)
         put(self, "lacks", lacks)
@@ -186,8 +189,8 @@ class SandboxRuntime:
         compat = self.compat_version
         if type(compat) is not VersionedSandboxCompat or type(self.name) is not str:
             raise TypeError("a SandboxRuntime takes a VersionedSandboxCompat and a str")
-        parts = [self.sandbox_class, compat.schema_version, *sorted(compat.equalities)]
-        object.__setattr__(self, "same", sys.intern(json.dumps(parts)))
+        parts = (self.sandbox_class, compat.schema_version, *sorted(compat.equalities))
+        object.__setattr__(self, "same", sys.intern(repr(parts)))
 
 
 @attrs.frozen
@@ -224,7 +227,7 @@ class WorkerRuntimes:
                 "drop the ones that no snapshot needs any more",
             )
         seen: dict[SandboxRuntime, str] = {}
-        for path, runtime in zip(_runtime_paths(count), self, strict=True):
+        for path, runtime in zip(runtime_paths(count), self, strict=True):
             if type(runtime) is not SandboxRuntime:
                 raise TypeError("a WorkerRuntimes takes SandboxRuntimes")
             if runtime.sandbox_class != self.default_runtime.sandbox_class:
@@ -243,7 +246,12 @@ class WorkerRuntimes:
         yield from self.restorable_runtimes
 
 
-def _runtime_paths(restorable: int) -> Iterator[str]:
+def runtime_paths(restorable: int) -> Iterator[str]:
+    """The paths of a worker's runtimes in JSON, the default's first.
+
+    >>> list(runtime_paths(1))
+    ['$.defaultRuntime', '$.restorableRuntimes[0]']
+    """
     yield "$.defaultRuntime"
     for position in range(restorable):
         yield f"$.restorableRuntimes[{position}]"
@@ -256,13 +264,26 @@ def _check_attributes(attributes: tuple[tuple[str, str], ...]) -> None:
         )
     seen: dict[str, int] = {}
     for position, (key, value) in enumerate(attributes):
-        path = f"$.attributes[{position}]"
-        _check_text(f"{path}.key", key, _MAX_KEY)
-        _check_text(f"{path}.value", value, MAX_VALUE)
+        if not (_is_plain(key, _MAX_KEY) and _is_plain(value, MAX_VALUE)):
+            _check_text(f"$.attributes[{position}].key", key, _MAX_KEY)
+            _check_text(f"$.attributes[{position}].value", value, MAX_VALUE)
         if seen.setdefault(key, position) != position:
-            raise InputError(
-                f"{path}.key", f"{quoted(key)} is already the key of $.attributes[{seen[key]}]"
-            )
+            problem = f"{quoted(key)} is already the key of $.attributes[{seen[key]}]"
+            raise InputError(f"$.attributes[{position}].key", problem)
+
+
+def _is_plain(text: str, longest: int) -> bool:
+    """Whether a text is surely within the limits: the usual case, told without making its path."""
+    return type(text) is str and 0 < len(text) <= longest and text.isascii()
+
+
+def is_unicode(text: str) -> bool:
+    r"""Whether UTF-8 can carry a text: it has no half of a surrogate pair.
+
+    >>> is_unicode("\u00e9"), is_unicode("\ud800")
+    (True, False)
+    """
+    return text.isascii() or _HALF_SURROGATE.search(text) is None
 
 
 def _check_text(path: str, text: str, longest: int) -> None:
@@ -270,7 +291,7 @@ def _check_text(path: str, text: str, longest: int) -> None:
         raise TypeError(f"{path} must be a str")
     if not 1 <= len(text) <= longest:
         raise InputError(path, f"{len(text)} characters; 1 to {longest} are allowed")
-    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+    if not is_unicode(text):
         raise InputError(path, f"{quoted(text)} has half a surrogate pair: it is no Unicode text")
 
 
