@@ -7,7 +7,7 @@ it is a value.
 
 __all__ = ["CompatError", "ConfigError", "FileError", "HostError", "InputError", "quoted", "require_size"]
 
-_QUOTED_CHARACTERS = 60
+_QUOTED_CHARACTERS = 80  # a whole `sha256:` digest has 71
 _MIB = 1 << 20
 _LARGEST_TEXT = 8 * _MIB
 
@@ -53,12 +53,12 @@ class FileError(CompatError, OSError):
 
 
 def quoted(text: str) -> str:
-    r"""`text` as it may stand in a message: in quotes, escaped, and cut after 60 characters.
+    r"""`text` as it may stand in a message: in quotes, escaped, and cut after 80 characters.
 
     >>> quoted("avx2\n")
     "'avx2\\n'"
     >>> len(quoted("f" * 1_000_000))
-    86
+    106
     """
     if len(text) <= _QUOTED_CHARACTERS:
         return ascii(text)
