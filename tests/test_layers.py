@@ -21,6 +21,7 @@ ORDER = (
     "probe",
     "match",
     "strictjson",
+    "files",
     "wire",
     "wording",
     "cli",
