@@ -13,6 +13,7 @@ from substrate_compat.errors import quoted
 from substrate_compat.identity import ARCHITECTURE, CPU_CACHE_LINE, SANDBOX_RUNTIME_HASH
 from substrate_compat.levels import XSAVE_NOTE
 from substrate_compat.match import Mismatch, Reason, Unchecked, Verdict, WorkerVerdict
+from substrate_compat.plan import LeftOut, Plan
 from substrate_compat.probe import Probed
 
 __all__ = ["describe", "describe_unchecked", "runtime_name"]
@@ -136,6 +137,16 @@ def _(probed: Probed) -> str:
 
 def _key(text: str) -> str:
     return text if _is_plain(text) else quoted(text)
+
+
+@describe.register
+def _(left_out: LeftOut) -> str:
+    return f"left out: {left_out.name}: {left_out.problem}"
+
+
+@describe.register
+def _(plan: Plan) -> str:
+    return "\n".join([*map(describe, plan.left_out), *(f"note: {note}" for note in plan.notes)])
 
 
 def _value(text: str | None) -> str:
