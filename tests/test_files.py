@@ -101,7 +101,7 @@ def test_refuses_what_is_no_regular_file(tmp_path: Path) -> None:
     [
         ("gone/file", "No such file or directory"),
         ("n" * 300, "File name too long"),
-        ("a\0b", "null byte"),
+        ("a\0b", "embedded null"),
     ],
 )
 def test_a_path_that_cannot_be_written_is_one_clear_error(tmp_path: Path, name: str, problem: str) -> None:
@@ -156,7 +156,7 @@ def test_a_file_that_is_not_there_is_told_apart_from_one_that_cannot_be_read(tmp
         read_at_most(tmp_path / "file", 1)
     with pytest.raises(FileError, match="cannot be read: Is a directory"):
         read_at_most(tmp_path, 1)
-    with pytest.raises(FileError, match="null byte"):
+    with pytest.raises(FileError, match="embedded null"):
         read_at_most("a\0b", 1)
 
 
