@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+import yaml
 
 import vectors
 from substrate_compat.cli import run
 from substrate_compat.identity import SandboxRuntime, VersionedSandboxCompat
-from substrate_compat.wire import dumps_identity, loads_identity
+from substrate_compat.wire import dumps_identity, dumps_runtimes, loads_identity, loads_runtimes
 
 DATA = vectors.DATA
 HASH = "sha256:" + "a" * 64
@@ -343,6 +344,179 @@ class TestHash:
         status, _, err = call("hash", *options, "--pause-image", self.PAUSE)
         assert status == 2
         assert error in err
+
+    def test_of_each_version_of_a_config(self, call: Run, write: Write) -> None:
+        config = write("config.json", json.dumps(pool(state="Disabled")))
+        status, out, err = call("hash", config)
+        assert (status, err) == (0, "")
+        lines = [line.split() for line in out.splitlines()]
+        assert [line[:2] for line in lines] == [["v1", "amd64"], ["v1", "arm64"], ["v2", "amd64"]]
+        by_hand = call("hash", "--asset", f"gvisor={'1' * 64}", "--pause-image", self.PAUSE)[1]
+        assert lines[0][2] == by_hand.strip()
+        _, told, _ = call("hash", "--json", config)
+        assert [list(each.values()) for each in json.loads(told)] == lines
+
+    def test_of_a_version_that_has_none(self, call: Run, write: Write) -> None:
+        status, out, err = call("hash", write("config.json", json.dumps(pool(image="pause"))))
+        assert (status, len(out.splitlines())) == (1, 2)
+        assert "v2 amd64: pause image: 'pause' is not pinned by digest" in err
+
+    @pytest.mark.parametrize(
+        "arguments", [(), ("config.yaml", "--pause-image", PAUSE), ("a", "--asset", "a=b")]
+    )
+    def test_of_one_thing_only(self, call: Run, arguments: tuple[str, ...]) -> None:
+        assert call("hash", *arguments)[0] == 2
+
+
+def pool(image: str = f"pause@{HASH}", state: str = "Enabled") -> dict[str, object]:
+    """A config with v1, the default, and v2, which is of that image and state."""
+
+    def assets(digit: str) -> dict[str, object]:
+        return {"gvisor": {"url": "https://bucket.example/runsc", "sha256": digit * 64}}
+
+    def version(name: str, state: str, image: str, **assets: dict[str, object]) -> dict[str, object]:
+        return {"name": name, "state": state, "pauseImage": image, "assets": assets}
+
+    return {
+        "kind": "SandboxConfig",
+        "metadata": {"name": "pool"},
+        "spec": {
+            "sandboxClass": "gvisor",
+            "defaultVersion": "v1",
+            "versions": [
+                version("v1", "Enabled", f"pause@{HASH}", amd64=assets("1"), arm64=assets("2")),
+                version("v2", state, image, amd64=assets("3")),
+            ],
+        },
+    }
+
+
+class TestPlan:
+    HOST = ("--cpuinfo", DATA / "cpuinfo" / "amd64-EPYC-Milan.txt")
+    LISTING = DATA / "cpuid" / "epyc-milan-vm.runsc.txt"
+
+    def options(self, *digits: str) -> tuple[str | Path, ...]:
+        return (
+            *self.HOST,
+            *(part for digit in digits for part in ("--features", f"{digit * 64}={self.LISTING}")),
+        )
+
+    def test_it_prints_the_file(self, call: Run, write: Write) -> None:
+        config = write("config.json", json.dumps(pool()))
+        status, out, err = call("plan", config, *self.options("1", "3"))
+        assert (status, err) == (0, "")
+        runtimes = loads_runtimes(out, "gvisor")
+        assert dumps_runtimes(runtimes) == out
+        assert [runtime.compat_version.get("sandbox_runtime_hash") for runtime in runtimes] == [
+            line.split()[2] for line in call("hash", config)[1].splitlines() if "amd64" in line
+        ]
+
+    def test_yaml_and_json_are_the_same_and_may_be_standard_input(self, call: Run, write: Write) -> None:
+        texts = [json.dumps(pool()), yaml.safe_dump(pool())]
+        options = self.options("1", "3")
+        outputs = {call("plan", write("config", text), *options)[1] for text in texts}
+        outputs |= {call("plan", "-", *options, stdin=text)[1] for text in texts}
+        assert len(outputs) == 1
+        assert outputs != {""}
+
+    def test_what_is_left_out_is_told(self, call: Run, write: Write) -> None:
+        config = write("config.json", json.dumps(pool(image="pause")))
+        status, out, err = call("plan", config, *self.options("1", "3"))
+        assert status == 0
+        assert loads_runtimes(out, "gvisor").restorable_runtimes == ()
+        assert "left out: v2: pause image: 'pause' is not pinned by digest" in err
+        told = json.loads(call("plan", "--json", config, *self.options("1", "3"))[1])
+        assert told["runtimes"] == json.loads(out)
+        assert [(each["name"], each["reason"]) for each in told["leftOut"]] == [("v2", "not_pinned")]
+        assert list(told["versions"].values()) == ["v1"]
+        assert told["notes"] == []
+
+    def test_the_file_is_written_once(self, call: Run, write: Write, tmp_path: Path) -> None:
+        config, file = write("config.json", json.dumps(pool())), tmp_path / "sandbox-runtimes.json"
+        common = ("plan", config, *self.options("1", "3"), "-o", file)
+        assert call(*common) == (0, "", f"{file}: written\n")
+        inode = file.stat().st_ino
+        assert call(*common) == (0, "", f"{file}: unchanged\n")
+        assert file.stat().st_ino == inode
+        assert file.read_text() == call("plan", config, *self.options("1", "3"))[1]
+        assert call("plan", config, *self.options("1"), "-o", tmp_path / "gone" / "file")[0] == 2
+
+    def test_runsc_is_asked(self, call: Run, write: Write, tmp_path: Path) -> None:
+        runsc = tmp_path / "runsc"
+        runsc.write_text("#!/bin/sh\necho fpu,pni,xsave\n")
+        runsc.chmod(0o755)
+        config = write("config.json", json.dumps(pool(state="Disabled")))
+        status, out, err = call("plan", config, *self.HOST, "--runsc", f"sha256:{'1' * 64}={runsc}")
+        assert status == 0
+        features = loads_runtimes(out, "gvisor").default_runtime.compat_version.features
+        assert features is not None
+        assert features.names == ("fpu", "pni")
+        assert "note: " in err
+        assert "no usable XSAVE" in err
+
+    def test_what_is_odd_about_a_dump_is_told(self, call: Run, write: Write) -> None:
+        leaf = "0x{} 0x00: eax=0x{} ebx=0x00000000 ecx=0x{} edx=0x{}"
+        words = (
+            leaf.format("00000001", "00000000", "0c000001", "00000001"),
+            leaf.format("80000000", "80000001", "00000000", "00000000"),
+            leaf.format("80000001", "00000000", "00000000", "20000000"),
+        )
+        dump = write("dump", "CPU 0:\n" + "\n".join(words) + "\n")
+        config = write("config.json", json.dumps(pool(state="Disabled")))
+        _, _, err = call("plan", config, *self.HOST, "--features", f"{'1' * 64}={dump}")
+        assert f"{dump}: it has `lm` without `syscall`" in err
+
+    def test_a_default_that_cannot_be_offered_is_a_no(self, call: Run, write: Write) -> None:
+        status, out, err = call("plan", write("config.json", json.dumps(pool())), *self.options("3"))
+        assert (status, out) == (1, "")
+        assert "version 'v1' cannot be the default" in err
+        assert "trying again cannot help: correct the SandboxConfig, or tell what its runsc reports" in err
+
+    @pytest.mark.parametrize(
+        ("options", "error"),
+        [
+            (("--features", "a.txt"), "--features: 'a.txt' has no `=`"),
+            (("--runsc", "12=runsc"), "--runsc: '12' is not a SHA-256 digest"),
+            (
+                ("--features", f"{'1' * 64}=fpu,pni", "--features", f"{HASH[:7]}{'1' * 64}=fpu"),
+                "is given twice",
+            ),
+            (("--arch", "arm64"), "it is of amd64, not of arm64"),
+            (("--features", f"{'1' * 64}=fpu,AVX2"), "did you mean 'avx2'?"),
+        ],
+    )
+    def test_options_are_refused(
+        self, call: Run, write: Write, options: tuple[str, ...], error: str
+    ) -> None:
+        status, _, err = call("plan", write("config.json", json.dumps(pool())), *self.HOST, *options)
+        assert status == 2
+        assert error in err
+
+    @pytest.mark.parametrize(
+        ("text", "error"),
+        [
+            ("{}", "$.metadata: missing"),
+            ("{", "$: not JSON"),
+            ("", "$: null where an object must stand"),
+            ("a: [1", "$: not YAML: expected ',' or ']', but got '<stream end>' (line 1, column 6)"),
+            ("a: 1\na: 2", "$: not YAML: the key stands here twice (line 2, column 1)"),
+            ("a: 1\n---\nb: 2", "$: not YAML: but found another document (line 2, column 1)"),
+            ("a: 2026-13-45", "$: not YAML: month must be in 1..12"),
+            ("a: !!bool x", "$: not YAML: 'x'"),
+            ("a: !!python/name:os.system x", "$: not YAML: could not determine a constructor"),
+            ("? [a]\n: 1", "$: not YAML: found unhashable key (line 1, column 3)"),
+            ("[" * 5_000, "$: nested too deeply"),
+            ("#" * (1 << 20) + "\n", "$: longer than 1048576 bytes"),
+            ("metadata: {name: 5}\nspec: {}", "$.metadata.name: a number where a string must stand"),
+            ("metadata: {name: 2026-11-30}\nspec: {}", "$.metadata.name: a date where a string must stand"),
+            ("metadata: {name: on}\nspec: {}", "$.metadata.name: a truth value where a string must stand"),
+        ],
+    )
+    def test_a_config_is_refused(self, call: Run, write: Write, text: str, error: str) -> None:
+        config = write("config.yaml", text)
+        status, out, err = call("plan", config, *self.HOST)
+        assert (status, out) == (2, "")
+        assert err.startswith(f"error: {config}: {error}"), err
 
 
 def test_the_demo_shows_which_two_of_eight_servers_can(call: Run) -> None:

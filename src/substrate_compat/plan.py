@@ -40,6 +40,7 @@ RUNSC_ASSET: Final = "gvisor"
 
 _PROFILE_OF: Final = {profile.sandbox_class: profile for profile in PROFILES}
 _HOPELESS: Final = "no worker can start anything, and trying again cannot help: correct the SandboxConfig"
+_UNASKED: Final = ", or tell what its runsc reports on the host"
 
 
 class LeftOutReason(StrEnum):
@@ -120,7 +121,8 @@ def plan_worker_runtimes(config: SandboxConfig, cpu: CpuInfo, features: Mapping[
     first = _offer(config, default, host)
     if isinstance(first, LeftOut):
         problem = f"version {quoted(default.name)} cannot be the default: {first.problem}"
-        raise ConfigError("$.spec.defaultVersion", problem, _HOPELESS)
+        unasked = first.reason is LeftOutReason.NO_FEATURES
+        raise ConfigError("$.spec.defaultVersion", problem, _HOPELESS + (_UNASKED if unasked else ""))
     offered = {first.runtime_hash: first}
     unread = first.probed.left_out.items()
     left_out = [LeftOut(key, LeftOutReason.UNREAD_KEY, problem) for key, problem in unread]

@@ -29,7 +29,7 @@ Json = str | int | float | bool | None | Sequence["Json"] | dict[str, "Json"]
 
 def say(text: str, style: str = "") -> None:
     """Print `text`, which carries no markup, to standard output; it is not wrapped."""
-    Console(highlight=False, soft_wrap=True).print(text, style=style, markup=False)
+    Console(highlight=False, soft_wrap=True, emoji=False).print(text, style=style, markup=False)
 
 
 def say_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -39,7 +39,7 @@ def say_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         table.add_column(header, overflow="fold")
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
-    Console(highlight=False).print(table)
+    Console(highlight=False, emoji=False).print(table)
 
 
 def say_json(value: Json) -> None:
@@ -49,10 +49,12 @@ def say_json(value: Json) -> None:
 
 def note(text: str) -> None:
     """Print what a person should know to standard error."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(text, style="dim", markup=False)
+    Console(stderr=True, highlight=False, soft_wrap=True, emoji=False).print(
+        text, style="dim", markup=False
+    )
 
 
 def complain(text: str) -> None:
     """Print an error to standard error."""
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
     console.print(f"error: {text}", style="red", markup=False)

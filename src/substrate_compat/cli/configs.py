@@ -1,0 +1,65 @@
+"""The `SandboxConfig` that a verb is given, in JSON or YAML."""
+
+from collections.abc import Hashable
+from typing import Final
+
+import yaml
+
+from substrate_compat.cli.inputs import read_bytes
+from substrate_compat.errors import InputError
+from substrate_compat.sandbox_config import SandboxConfig
+from substrate_compat.strictjson import MAX_BYTES
+from substrate_compat.wire import config_from_mapping, loads_config
+
+__all__ = ["read_config"]
+
+_REMEDY: Final = "give one object as kubectl prints it"
+
+_SLIPS: Final = (AttributeError, LookupError, TypeError)
+"""What PyYAML also raises, where a tag stands at a value that is none of its kind."""
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader of PyYAML, which does not take the last of two equal keys."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
+            if key is not None and key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, "the key stands here twice", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def read_config(path: str) -> SandboxConfig:
+    """The config in the file `path` or on standard input, as `kubectl get -o yaml` or `-o json` prints it.
+
+    Raises:
+        FileError: it cannot be read.
+        InputError: it is neither JSON nor YAML, or no config; the subject is the file and the path in it.
+    """
+    data = read_bytes(path)
+    try:
+        if data.lstrip().startswith(b"{"):
+            return loads_config(data)
+        return config_from_mapping(_yaml(data))
+    except InputError as error:
+        raise InputError(f"{path}: {error.subject}", error.problem, error.remedy) from None
+
+
+def _yaml(data: bytes) -> object:
+    if len(data) > MAX_BYTES:
+        raise InputError("$", f"longer than {MAX_BYTES} bytes")
+    try:
+        return _Loader(data.decode()).get_single_data()
+    except RecursionError:
+        raise InputError("$", "nested too deeply") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
+        raise InputError("$", f"not YAML: {error.problem}{place}", _REMEDY) from None
+    except (yaml.YAMLError, ValueError, *_SLIPS) as error:
+        raise InputError("$", f"not YAML: {error}", _REMEDY) from None
