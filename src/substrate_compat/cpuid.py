@@ -49,7 +49,7 @@ _XSAVE: Final = 1 << 26
 _REPEATED: Final = 0x183F3FF
 _NAMED: Final = sum(1 << feature.value for feature in known_features(Architecture.AMD64))
 
-_HEAD: Final = re.compile(r"CPU(?: \d{1,9})?:")
+_HEAD: Final = re.compile(r"CPU(?: [0-9]{1,9})?:")
 _LEAF: Final = re.compile(
     r"0x([0-9a-f]{8}) 0x([0-9a-f]{2,8}): "
     r"eax=0x([0-9a-f]{8}) ebx=0x([0-9a-f]{8}) ecx=0x([0-9a-f]{8}) edx=0x([0-9a-f]{8})"
@@ -222,13 +222,19 @@ def read_every_cpuid() -> tuple[dict[tuple[int, int], Registers], ...]:
     registers = []
     try:
         for cpu in sorted(allowed):
-            os.sched_setaffinity(0, {cpu})
+            _move({cpu})
             registers.append(read_cpuid())
-    except PermissionError as error:
-        raise HostError("CPUID", f"no moving between CPUs: {error.strerror}", _OTHER_WAY) from error
     finally:
-        os.sched_setaffinity(0, allowed)
+        _move(allowed)
     return tuple(registers)
+
+
+def _move(cpus: set[int]) -> None:
+    """Let the calling thread run on these CPUs and no other."""
+    try:
+        os.sched_setaffinity(0, cpus)
+    except OSError as error:
+        raise HostError("CPUID", f"no moving between CPUs: {error.strerror}", _OTHER_WAY) from error
 
 
 def _read_registers(query: Query) -> dict[tuple[int, int], Registers]:
