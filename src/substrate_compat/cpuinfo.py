@@ -96,13 +96,12 @@ def parse_cpuinfo(text: str, expect: Architecture | None = None) -> CpuInfo:
     lists = {processor[_FLAGS[architecture]] for processor in processors}
     sets = [_flags(listed, architecture) for listed in lists]
     every = frozenset.intersection(*sets)
-    vendor = _joined(processor.get(_VENDOR[architecture]) for processor in processors)
     models = [_model(processor, architecture) for processor in processors]
     return CpuInfo(
         architecture=architecture,
         flags=every,
         varying_flags=frozenset.union(*sets) - every,
-        vendor=None if vendor == _NO_IMPLEMENTER else vendor,
+        vendor=_joined(_vendor(processor, architecture) for processor in processors),
         model=_joined(models),
         cache_line=_cache_line({processor.get(_CACHE_LINE) for processor in processors}),
         processors=len(processors),
@@ -187,6 +186,11 @@ def _flags(listed: str, architecture: Architecture) -> frozenset[str]:
             f"read it as a 64-bit program on an {architecture} host",
         )
     return flags
+
+
+def _vendor(processor: Mapping[str, str], architecture: Architecture) -> str | None:
+    vendor = processor.get(_VENDOR[architecture])
+    return None if vendor == _NO_IMPLEMENTER else vendor
 
 
 def _model(processor: Mapping[str, str], architecture: Architecture) -> str | None:
