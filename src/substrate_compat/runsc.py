@@ -82,14 +82,12 @@ def run_cpu_features(runsc: str | Path, architecture: Architecture, timeout: flo
 def _named_status(status: int) -> str:
     if status >= 0:
         return f"exit status {status}"
-    return f"signal {signal.Signals(-status).name}"
+    return f"signal {-status} ({signal.strsignal(-status)})"
 
 
 def _run(command: list[str], subject: str, timeout: float) -> tuple[int, bytes, bytes]:
     """Exit status, standard output and standard error of `command`, both bounded as the time is."""
     deadline = time.monotonic() + timeout
-    if Path(subject).is_dir():
-        raise HostError(subject, "it is a folder, not a program", _REMEDY)
     try:
         process = subprocess.Popen(
             command,
@@ -101,7 +99,8 @@ def _run(command: list[str], subject: str, timeout: float) -> tuple[int, bytes, 
     except FileNotFoundError:
         raise HostError(subject, "no such program", _REMEDY) from None
     except OSError as error:
-        raise HostError(subject, f"it cannot be run: {error.strerror}", _REMEDY) from error
+        problem = "it is a folder, not a program" if Path(subject).is_dir() else error.strerror
+        raise HostError(subject, f"it cannot be run: {problem}", _REMEDY) from error
     with process:
         try:
             output, complaint = _read_both(process, subject, deadline)
