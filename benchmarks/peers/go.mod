@@ -1,0 +1,3 @@
+module substrate-compat/benchmarks/peers
+
+go 1.21
