@@ -14,8 +14,14 @@ import yaml
 
 import vectors
 from substrate_compat.cli import run
-from substrate_compat.identity import SandboxRuntime, VersionedSandboxCompat
-from substrate_compat.wire import dumps_identity, dumps_runtimes, loads_identity, loads_runtimes
+from substrate_compat.identity import SandboxRuntime, VersionedSandboxCompat, WorkerRuntimes
+from substrate_compat.wire import (
+    dumps_identity,
+    dumps_runtimes,
+    dumps_worker,
+    loads_identity,
+    loads_runtimes,
+)
 
 DATA = vectors.DATA
 HASH = "sha256:" + "a" * 64
@@ -194,6 +200,48 @@ class TestCheck:
             }
         ]
         assert verdict["unchecked"] == ["cpu_cache_line"]
+
+    def test_a_worker_by_its_runtimes_file(self, call: Run, write: Write) -> None:
+        other = "sha256:" + "b" * 64
+        runtimes = WorkerRuntimes(identity(sandbox_runtime_hash=other), (identity("7"),))
+        worker, snapshot = write("w.json", dumps_runtimes(runtimes)), write("s.json", identity())
+        status, out, _ = call("check", "--sandbox-class", "gvisor", "--worker", worker, snapshot)
+        assert status == 0
+        assert out.startswith(
+            "snapshot -> w: yes, as far as was recorded (under its restorable runtime 1)\n"
+        )
+        status, out, err = call("check", "--worker", worker, snapshot)
+        assert (status, out) == (2, "")
+        assert "say it with --sandbox-class" in err
+
+    def test_many_workers_one_on_each_line(self, call: Run, write: Write) -> None:
+        lines = [
+            dumps_worker(name, WorkerRuntimes(identity(mask))) for name, mask in (("a", "1"), ("b", "3"))
+        ]
+        workers, snapshot = write("w.jsonl", "\n".join(lines)), write("s.json", identity())
+        status, out, _ = call("check", "--workers", workers, snapshot)
+        assert status == 0
+        assert "snapshot -> a: no\n" in out
+        assert "snapshot -> b: yes" in out
+        assert "1 of 2 workers can restore the snapshot" in out
+
+    def test_the_line_that_is_not_understood_is_named(self, call: Run, write: Write) -> None:
+        good = dumps_worker("a", WorkerRuntimes(identity()))
+        workers = write("w.jsonl", good + '{"worker": 5}\n')
+        status, _, err = call("check", "--workers", workers, write("s.json", identity()))
+        assert status == 2
+        assert f"{workers} line 2: $" in err
+
+    @pytest.mark.parametrize("text", ["", "[]", "{", "{}", "fpu,pni"])
+    def test_a_worker_that_is_none(self, call: Run, write: Write, text: str) -> None:
+        status, out, err = call("check", "--worker", write("w.json", text), write("s.json", identity()))
+        assert (status, out) == (2, "")
+        assert err.startswith("error: ")
+
+    def test_no_worker_at_all(self, call: Run, write: Write) -> None:
+        status, _, err = call("check", write("s.json", identity()))
+        assert status == 2
+        assert "give at least one worker" in err
 
     @pytest.mark.parametrize("file", ["absent.json", "/", "/dev/zero"])
     def test_a_file_that_cannot_be_read(self, call: Run, write: Write, file: str) -> None:

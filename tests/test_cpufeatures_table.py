@@ -115,3 +115,9 @@ def test_only_the_two_rows_above_255_are_not_confirmed() -> None:
 
 def test_constants_without_a_name_have_no_row() -> None:
     assert not {85, 86} & {row.value for row in ROWS[Architecture.AMD64]}
+
+
+def test_no_row_stands_at_a_bit_of_leaf_0x80000001_that_repeats_leaf_1() -> None:
+    """gVisor ignores EDX bits 0x183f3ff there; without a row they are dropped like any other bit."""
+    rows = {feature.value - 6 * 32 for feature in ROWS[Architecture.AMD64] if feature.value // 32 == 6}
+    assert not [bit for bit in rows if 0x183F3FF >> bit & 1]

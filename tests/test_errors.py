@@ -69,8 +69,8 @@ def test_an_os_error_without_a_number_claims_none() -> None:
         ("\x1b[31m", r"'\x1b[31m'"),
         ("\u202eevil", r"'\u202eevil'"),
         ("\ud800", r"'\ud800'"),
-        ("f" * 60, "'" + "f" * 60 + "'"),
-        ("f" * 61, "'" + "f" * 60 + "'... (61 characters)"),
+        ("f" * 80, "'" + "f" * 80 + "'"),
+        ("f" * 81, "'" + "f" * 80 + "'... (81 characters)"),
     ],
 )
 def test_quoted(text: str, expected: str) -> None:
@@ -81,7 +81,7 @@ def test_quoted(text: str, expected: str) -> None:
 def test_a_quoted_text_is_one_short_line_of_plain_ascii(text: str) -> None:
     assert quoted(text).isascii()
     assert quoted(text).isprintable()
-    assert len(quoted(text)) <= 60 * len(r"\U0010ffff") + len("''... (200 characters)")
+    assert len(quoted(text)) <= 80 * len(r"\U0010ffff") + len("''... (200 characters)")
 
 
 def test_a_text_of_8_mib_is_read_and_a_longer_one_is_not() -> None:

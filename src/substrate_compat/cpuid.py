@@ -45,8 +45,6 @@ _ABSENT: Final = (0, 0, 0, 0)
 _WORD: Final = 0xFFFFFFFF
 _EXTENDED: Final = 0x80000000
 _XSAVE: Final = 1 << 26
-# Bits of leaf 0x80000001 EDX that repeat leaf 1 EDX on AMD (AMD64 manual, volume 3); gVisor ignores them.
-_REPEATED: Final = 0x183F3FF
 _NAMED: Final = sum(1 << feature.value for feature in known_features(Architecture.AMD64))
 
 _HEAD: Final = re.compile(r"CPU(?: [0-9]{1,9})?:")
@@ -73,8 +71,8 @@ def features_from_cpuid(registers: Mapping[tuple[int, int], Registers]) -> Featu
         InputError: no leaf 1, or a register that is not a 32-bit number.
 
     The conditions are those of gVisor's `pkg/cpuid`: leaf 0xD.1 counts only with `xsave`, leaf 0x80000001
-    only if leaf 0x80000000 reaches it and without the EDX bits that repeat leaf 1, leaf 7.1 only if leaf
-    7.0 says that it is there. Bits that gVisor has no name for are dropped.
+    only if leaf 0x80000000 reaches it, leaf 7.1 only if leaf 7.0 says that it is there. Bits without a
+    row in the table are dropped, among them those of leaf 0x80000001 EDX that repeat leaf 1 on AMD.
 
     >>> features_from_cpuid({(1, 0): (0, 0, 1 << 0 | 1 << 26, 1 << 15)}).names
     ('cmov', 'pni', 'xsave')
@@ -88,7 +86,6 @@ def features_from_cpuid(registers: Mapping[tuple[int, int], Registers]) -> Featu
         words[4] = 0
     if _register(registers, _EXTENDED, 0, 0) < _EXTENDED + 1:
         words[5] = words[6] = 0
-    words[6] &= ~_REPEATED
     if _register(registers, 7, 0, 0) < 1:
         words[8] = 0
     bits = functools.reduce(lambda above, word: above << 32 | word, reversed(words))

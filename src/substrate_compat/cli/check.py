@@ -4,8 +4,8 @@ from typing import Final
 
 import click
 
-from substrate_compat.cli.inputs import Worker, read_snapshot, read_worker
-from substrate_compat.cli.options import json_option
+from substrate_compat.cli.inputs import Worker, read_snapshot, read_worker, read_workers
+from substrate_compat.cli.options import json_option, sandbox_class_option
 from substrate_compat.cli.output import EXIT_NO, EXIT_UNCERTAIN, EXIT_YES, Json, say, say_json
 from substrate_compat.errors import InputError
 from substrate_compat.match import Mismatch, Verdict, WorkerVerdict, explain_worker
@@ -18,6 +18,8 @@ __all__ = ["VERBS", "say_verdict"]
 @click.option(
     "--worker", "files", metavar="[NAME=]FILE", multiple=True, help="A worker's identity or runtimes file."
 )
+@click.option("--workers", "lines", metavar="FILE.jsonl", multiple=True, help="Workers, one on each line.")
+@sandbox_class_option
 @click.option(
     "--allow-unknown", is_flag=True, help="Take a snapshot without an identity: it fits everywhere."
 )
@@ -27,6 +29,8 @@ __all__ = ["VERBS", "say_verdict"]
 def _check(
     *,
     files: tuple[str, ...],
+    lines: tuple[str, ...],
+    sandbox_class: str | None,
     allow_unknown: bool,
     strict: bool,
     snapshot: str,
@@ -36,7 +40,10 @@ def _check(
 
     SNAPSHOT is an identity as JSON. Exit status 0 if at least one worker can restore it.
     """
-    workers = [read_worker(file) for file in files]
+    workers = [read_worker(file, sandbox_class) for file in files]
+    workers.extend(worker for file in lines for worker in read_workers(file))
+    if not workers:
+        raise click.UsageError("give at least one worker, with --worker or --workers")
     identity = read_snapshot(snapshot)
     if identity is None and not allow_unknown:
         raise InputError(

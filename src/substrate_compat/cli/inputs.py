@@ -6,7 +6,7 @@ verb asks for the option that says it; nothing is guessed.
 
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +18,8 @@ from substrate_compat.cpuid import Registers, common_features, made_by_32_bit_pr
 from substrate_compat.errors import FileError, InputError, quoted
 from substrate_compat.identity import SandboxRuntime, WorkerRuntimes
 from substrate_compat.runsc import parse_cpu_features
-from substrate_compat.wire import loads_identity
+from substrate_compat.strictjson import parse_json
+from substrate_compat.wire import loads_identity, loads_runtimes, loads_worker, make_converter
 
 __all__ = [
     "Features",
@@ -33,6 +34,7 @@ __all__ = [
     "read_snapshot",
     "read_text",
     "read_worker",
+    "read_workers",
 ]
 
 STANDARD_INPUT: Final = "-"
@@ -210,12 +212,49 @@ def read_snapshot(path: str) -> SandboxRuntime | None:
     return None if data.strip() in {b"", b"null"} else loads_identity(data)
 
 
-def read_worker(argument: str) -> Worker:
-    """A worker from `[NAME=]FILE`, the file being the JSON of its identity.
+def read_worker(argument: str, sandbox_class: str | None) -> Worker:
+    """A worker from `[NAME=]FILE`: the JSON of its identity, or its `sandbox-runtimes.json`.
+
+    Args:
+        argument: as on the command line.
+        sandbox_class: what `--sandbox-class` said; a `sandbox-runtimes.json` needs it.
 
     Raises:
         FileError: it cannot be read.
-        InputError: it is no identity.
+        InputError: it is neither, or the class was not said.
     """
     name, path = named_path(argument)
-    return Worker(name, WorkerRuntimes(loads_identity(read_bytes(path))))
+    data = read_bytes(path)
+    if "defaultRuntime" not in _members(data):
+        return Worker(name, WorkerRuntimes(loads_identity(data)))
+    if sandbox_class is None:
+        raise InputError(
+            path, "a sandbox-runtimes.json does not name its sandbox class", "say it with --sandbox-class"
+        )
+    return Worker(name, loads_runtimes(data, sandbox_class))
+
+
+def read_workers(path: str) -> Iterator[Worker]:
+    """The workers of a JSON Lines file; blank lines are skipped.
+
+    Raises:
+        FileError: it cannot be read.
+        InputError: a line is not understood; the subject names it.
+    """
+    converter = make_converter()
+    for number, line in enumerate(read_bytes(path).split(b"\n"), 1):
+        if line.strip():
+            try:
+                yield Worker(*loads_worker(line, converter))
+            except InputError as error:
+                subject = f"{path} line {number}: {error.subject}"
+                raise InputError(subject, error.problem, error.remedy) from error
+
+
+def _members(data: bytes) -> frozenset[str]:
+    """The members of a JSON object; of any other text none."""
+    try:
+        value = parse_json(data)
+    except InputError:
+        return frozenset()
+    return frozenset(value) if isinstance(value, dict) else frozenset()
