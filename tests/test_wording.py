@@ -6,6 +6,7 @@ from hypothesis import given
 from strategies import sandbox_runtimes, worker_runtimes
 from substrate_compat.identity import SandboxRuntime, VersionedSandboxCompat, WorkerRuntimes
 from substrate_compat.match import Mismatch, Reason, Unchecked, Verdict, explain_worker
+from substrate_compat.why_none import Excluded, NearMiss, WhyNone
 from substrate_compat.wording import describe, describe_unchecked, runtime_name
 
 NO = Mismatch(Reason.DIFFERENT_VALUE, "zone", "a", "b")
@@ -111,6 +112,61 @@ def test_worker_verdicts(
     lines = describe(explain_worker(WorkerRuntimes(runtimes[0], runtimes[1:]), snapshot)).split("\n")
     assert len(lines) == len(words)
     assert all(line.startswith(start) for line, start in zip(lines, words, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("why", "words"),
+    [
+        pytest.param(WhyNone(0, (), ()), ["there are no workers"], id="empty"),
+        pytest.param(
+            WhyNone(
+                12_000,
+                (
+                    Excluded(Reason.DIFFERENT_VALUE, "sandbox_runtime_hash", 12_000),
+                    Excluded(Reason.MISSING_FEATURES, "cpu_features", 3_000),
+                    Excluded(Reason.MISSING_KEY, "cpu_vendor", 2),
+                    Excluded(Reason.UNREADABLE_FEATURES, "cpu_features", 1),
+                ),
+                (),
+            ),
+            [
+                "none of 12,000 workers can restore the snapshot; what speaks against a runtime of how many:",
+                "- 12,000 workers: the runtime hash (the binaries and the pause image) differs",
+                "- 3,000 workers: CPU features that the guest saw are missing",
+                "- 2 workers: there is no cpu_vendor",
+                "- 1 worker: the CPU features cannot be read",
+                "nearest: none; more than missing CPU features speaks against every runtime",
+            ],
+            id="every reason",
+        ),
+        pytest.param(
+            WhyNone(
+                1,
+                (Excluded(Reason.MISSING_FEATURES, "cpu_features", 1),),
+                (NearMiss(("avx", "avx2"), 1, ()),),
+            ),
+            [
+                "the only worker cannot restore the snapshot; what speaks against a runtime of how many:",
+                "- 1 worker: CPU features that the guest saw are missing",
+                "nearest, where only CPU features are missing:",
+                "- 1 worker: avx, avx2",
+            ],
+            id="one worker",
+        ),
+        pytest.param(
+            WhyNone(8, (), tuple(NearMiss((name,), 1, ()) for name in "abcdefg")),
+            [
+                "none of 8 workers can restore the snapshot; what speaks against a runtime of how many:",
+                "nearest, where only CPU features are missing:",
+                *(f"- 1 worker: {name}" for name in "abcde"),
+                "- 2 workers: as many features, but others",
+            ],
+            id="more near misses than are shown",
+        ),
+    ],
+)
+def test_why_none(why: WhyNone, words: list[str]) -> None:
+    assert describe(why).split("\n") == words
 
 
 def test_every_unchecked_item_has_words() -> None:

@@ -15,6 +15,7 @@ from substrate_compat.levels import XSAVE_NOTE
 from substrate_compat.match import Mismatch, Reason, Unchecked, Verdict, WorkerVerdict
 from substrate_compat.plan import LeftOut, Plan
 from substrate_compat.probe import Probed
+from substrate_compat.why_none import Excluded, NearMiss, WhyNone
 
 __all__ = ["describe", "describe_unchecked", "runtime_name"]
 
@@ -37,6 +38,8 @@ _UNCHECKED: Final = {
     Unchecked.TSC_RATE: "the TSC rate",
     CPU_CACHE_LINE: "the cache line size, which gVisor also compares: not recorded in the snapshot",
 }
+
+_NEAREST_SHOWN: Final = 5
 
 
 @singledispatch
@@ -133,6 +136,48 @@ def _(verdict: WorkerVerdict) -> str:
 def _(probed: Probed) -> str:
     lines = [f"left out: {key}: {reason}" for key, reason in probed.left_out.items()]
     return "\n".join([*lines, *(f"note: {note}" for note in probed.notes)])
+
+
+@describe.register
+def _(why: WhyNone) -> str:
+    if not why.workers:
+        return "there are no workers"
+    total = "the only worker cannot" if why.workers == 1 else f"none of {why.workers:,} workers can"
+    lines = [f"{total} restore the snapshot; what speaks against a runtime of how many:"]
+    lines.extend(f"- {describe(excluded)}" for excluded in why.excluded)
+    if not why.nearest:
+        return "\n".join(
+            [*lines, "nearest: none; more than missing CPU features speaks against every runtime"]
+        )
+    lines.append("nearest, where only CPU features are missing:")
+    lines.extend(f"- {describe(miss)}" for miss in why.nearest[:_NEAREST_SHOWN])
+    left_out = why.nearest[_NEAREST_SHOWN:]
+    if left_out:
+        lines.append(f"- {_workers(sum(miss.workers for miss in left_out))}: as many features, but others")
+    return "\n".join(lines)
+
+
+@describe.register
+def _(excluded: Excluded) -> str:
+    match excluded.reason:
+        case Reason.MISSING_KEY:
+            reason = f"there is no {_key(excluded.key)}"
+        case Reason.MISSING_FEATURES:
+            reason = "CPU features that the guest saw are missing"
+        case Reason.UNREADABLE_FEATURES:
+            reason = "the CPU features cannot be read"
+        case _:
+            reason = f"{_CALLED.get(excluded.key, _key(excluded.key))} differs"
+    return f"{_workers(excluded.workers)}: {reason}"
+
+
+@describe.register
+def _(miss: NearMiss) -> str:
+    return f"{_workers(miss.workers)}: {', '.join(miss.features)}"
+
+
+def _workers(count: int) -> str:
+    return "1 worker" if count == 1 else f"{count:,} workers"
 
 
 def _key(text: str) -> str:
