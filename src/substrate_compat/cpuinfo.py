@@ -33,6 +33,8 @@ _REQUIRED: Final = {
     Architecture.ARM64: frozenset({"fp", "asimd"}),
 }
 _IS_FLAG: Final = re.compile(r"[0-9A-Za-z_.:+-]{1,64}").fullmatch
+_is_cache_line: Final = re.compile(r"[0-9]{1,5}").fullmatch
+_is_part: Final = re.compile(r"0x[0-9a-f]{1,4} 0x[0-9a-f]{1,2} [0-9]{1,3}").fullmatch
 _NO_IMPLEMENTER: Final = "0x00"
 _INVENTED_MODEL: Final = "unknown"
 
@@ -197,7 +199,7 @@ def _model(processor: Mapping[str, str], architecture: Architecture) -> str | No
     if architecture is Architecture.AMD64:
         return processor.get(_MODEL) or None
     part, variant, revision = (processor.get(key, "") for key in (_PART, _VARIANT, _REVISION))
-    if not re.fullmatch(r"0x[0-9a-f]{1,4} 0x[0-9a-f]{1,2} [0-9]{1,3}", f"{part} {variant} {revision}"):
+    if not _is_part(f"{part} {variant} {revision}"):
         return None
     return f"{part} r{int(variant, 16)}p{revision}"
 
@@ -211,7 +213,7 @@ def _joined(values: Iterable[str | None]) -> str | None:
 
 def _cache_line(values: set[str | None]) -> int | None:
     for value in values - {None}:
-        if value is not None and not re.fullmatch("[0-9]{1,5}", value):
+        if value is not None and not _is_cache_line(value):
             raise InputError("cpuinfo", f"{quoted(value)} is no {_CACHE_LINE}")
     (first, *others) = values
     return None if first is None or others else int(first)
