@@ -21,7 +21,7 @@ from substrate_compat.identity import (
     WorkerRuntimes,
 )
 from substrate_compat.probe import Probed, probe
-from substrate_compat.runtime_hash import asset_digest
+from substrate_compat.runtime_hash import asset_digest, sandbox_runtime_hash
 from substrate_compat.sandbox_config import Asset, SandboxConfig, SandboxVersion
 
 __all__ = [
@@ -182,7 +182,7 @@ def _offer(config: SandboxConfig, version: SandboxVersion, host: _Host) -> _Offe
         problem = f"it has no assets for {architecture}"
         return LeftOut(version.name, LeftOutReason.NO_ASSETS, problem)
     try:
-        runtime_hash = version.runtime_hash(architecture)
+        runtime_hash = sandbox_runtime_hash(assets, version.pause_image)
     except InputError as error:
         return LeftOut(version.name, LeftOutReason.NOT_PINNED, str(error))
     profile = _PROFILE_OF[config.sandbox_class]
