@@ -11,7 +11,7 @@ import timeit
 from collections.abc import Callable, Mapping
 from typing import Final
 
-__all__ = ["Repeat", "calls", "enough_calls", "first_call", "interleaved"]
+__all__ = ["Repeat", "call", "calls", "enough_calls", "first_call", "interleaved"]
 
 
 Repeat = Callable[[], float]
@@ -53,6 +53,15 @@ def calls(statement: str, names: Mapping[str, object]) -> Repeat:
     )
     loops = enough_calls(timer.timeit)
     return lambda: timer.timeit(loops) / (loops * _UNROLLED)
+
+
+def call(statement: str, names: Mapping[str, object]) -> Repeat:
+    """A repeat that runs `statement`, in which `names` are known, once: for one that takes long itself.
+
+    Ten such calls would outlast a time slice, and no repeat would be free of what else the machine does.
+    """
+    timer = timeit.Timer(statement, globals=dict(names))
+    return lambda: timer.timeit(1)
 
 
 def first_call(statement: str, setup: str = "") -> Repeat:
