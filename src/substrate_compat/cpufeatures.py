@@ -8,7 +8,6 @@ A bit without a row has no name, so nothing could be said about it: a mask with 
 """
 
 import difflib
-import re
 from collections.abc import Iterable, Iterator
 from typing import Final, Self
 
@@ -28,6 +27,7 @@ __all__ = [
     "decode_cpu_features",
     "encode_cpu_features",
     "known_features",
+    "named_bits",
     "parse_architecture",
 ]
 
@@ -35,7 +35,7 @@ MASK_BITS: Final = 384
 """How many bits a mask has: 6 words of 64."""
 
 _MASK_DIGITS: Final = MASK_BITS // 4
-_is_mask: Final = re.compile(r"[0-9a-f]{1,96}").fullmatch
+_HEX_DIGITS: Final = b"0123456789abcdef"
 _set: Final = object.__setattr__
 
 
@@ -69,6 +69,15 @@ def known_features(architecture: Architecture) -> tuple[Feature, ...]:
     (175, 24)
     """
     return AMD64_FEATURES if architecture is _AMD64 else ARM64_FEATURES
+
+
+def named_bits(architecture: Architecture) -> int:
+    """The mask of every bit that has a row in the table for `architecture`.
+
+    >>> named_bits(Architecture.ARM64) == (1 << 24) - 1
+    True
+    """
+    return _AMD64_BITS if architecture is _AMD64 else _ARM64_BITS
 
 
 def parse_architecture(text: str) -> Architecture:
@@ -117,7 +126,7 @@ class FeatureSet:
     def __init__(self, architecture: Architecture, bits: int) -> None:
         if type(bits) is not int or type(architecture) is not Architecture:
             raise TypeError("a FeatureSet takes an Architecture and an int")
-        known = _AMD64_BITS if architecture is _AMD64 else _ARM64_BITS
+        known = _AMD64_BITS if architecture is _AMD64 else _ARM64_BITS  # as `named_bits`, without the call
         if bits | known != known:
             raise _unnamed(architecture, bits)
         _set(self, "architecture", architecture)
@@ -148,7 +157,10 @@ class FeatureSet:
         Raises:
             InputError: other text, or a bit without a name in the table.
         """
-        if _is_mask(text) is None:
+        # Deleting the digits and looking at what is left takes half the time of a pattern.
+        if not 0 < len(text) <= _MASK_DIGITS or text.encode("ascii", "replace").translate(
+            None, _HEX_DIGITS
+        ):
             raise _not_hex(text)
         return cls(architecture, int(text, 16))
 
@@ -234,7 +246,7 @@ def decode_cpu_features(text: str, architecture: Architecture) -> FeatureSet:
 def _unnamed(architecture: Architecture, bits: int) -> InputError:
     if bits < 0 or bits.bit_length() > MASK_BITS:
         return InputError("cpu_features", f"not a mask of {MASK_BITS} bits")
-    known = _AMD64_BITS if architecture is _AMD64 else _ARM64_BITS
+    known = named_bits(architecture)
     bit = (bits & ~known).bit_length() - 1
     return InputError(
         "cpu_features",

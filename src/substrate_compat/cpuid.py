@@ -17,7 +17,7 @@ from typing import Final
 
 import attrs
 
-from substrate_compat.cpufeatures import FeatureSet, known_features
+from substrate_compat.cpufeatures import FeatureSet, named_bits
 from substrate_compat.cpufeatures_table import CPUID_REGISTERS, Architecture
 from substrate_compat.errors import HostError, InputError, quoted, require_size
 
@@ -45,7 +45,6 @@ _ABSENT: Final = (0, 0, 0, 0)
 _WORD: Final = 0xFFFFFFFF
 _EXTENDED: Final = 0x80000000
 _XSAVE: Final = 1 << 26
-_NAMED: Final = sum(1 << feature.value for feature in known_features(Architecture.AMD64))
 
 _HEAD: Final = re.compile(r"CPU(?: [0-9]{1,9})?:")
 _LEAF: Final = re.compile(
@@ -89,7 +88,7 @@ def features_from_cpuid(registers: Mapping[tuple[int, int], Registers]) -> Featu
     if _register(registers, 7, 0, 0) < 1:
         words[8] = 0
     bits = functools.reduce(lambda above, word: above << 32 | word, reversed(words))
-    return FeatureSet(Architecture.AMD64, bits & _NAMED)
+    return FeatureSet(Architecture.AMD64, bits & named_bits(Architecture.AMD64))
 
 
 def _register(

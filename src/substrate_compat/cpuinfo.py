@@ -32,7 +32,7 @@ _REQUIRED: Final = {
     Architecture.AMD64: frozenset({"lm"}),
     Architecture.ARM64: frozenset({"fp", "asimd"}),
 }
-_IS_FLAG: Final = re.compile(r"[0-9A-Za-z_.:+-]{1,64}").fullmatch
+_is_flag: Final = re.compile(r"[0-9A-Za-z_.:+-]{1,64}").fullmatch
 _is_cache_line: Final = re.compile(r"[0-9]{1,5}").fullmatch
 _is_part: Final = re.compile(r"0x[0-9a-f]{1,4} 0x[0-9a-f]{1,2} [0-9]{1,3}").fullmatch
 _NO_IMPLEMENTER: Final = "0x00"
@@ -179,7 +179,7 @@ def _architecture(processors: Sequence[Mapping[str, str]], expect: Architecture 
 def _flags(listed: str, architecture: Architecture) -> frozenset[str]:
     flags = frozenset(listed.replace("\t", " ").split(" ")) - {""}
     for flag in sorted(flags):
-        if _IS_FLAG(flag) is None:
+        if _is_flag(flag) is None:
             raise InputError("cpuinfo", f"{quoted(flag)} is no flag")
     if missing := sorted(_REQUIRED[architecture] - flags):
         raise InputError(

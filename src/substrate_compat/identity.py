@@ -13,11 +13,12 @@ from typing import Final, Self
 import attrs
 
 from substrate_compat.cpufeatures import (
-    MASK_BITS,
     FeatureSet,
     decode_cpu_features,
+    named_bits,
     parse_architecture,
 )
+from substrate_compat.cpufeatures_table import Architecture
 from substrate_compat.errors import InputError, quoted
 
 __all__ = [
@@ -64,10 +65,12 @@ _MAX_KEY: Final = 128
 _MAX_SANDBOX_CLASS: Final = 63
 _MAX_SCHEMA_VERSION: Final = 64
 
-# Two bits above the mask turn "is there a readable feature set?" into bits of the same subset test.
-_READABLE: Final = 1 << MASK_BITS
-_UNREADABLE: Final = 1 << (MASK_BITS + 1)
-_ALL_BITS: Final = (1 << (MASK_BITS + 2)) - 1
+# Two bits more make "is there a readable feature set?" part of the same subset test. They take the lowest
+# numbers without a row: the cost of a match goes by the length of the integers.
+_NAMED: Final = named_bits(Architecture.AMD64) | named_bits(Architecture.ARM64)
+_READABLE: Final = ~_NAMED & (_NAMED + 1)
+_UNREADABLE: Final = ~(_NAMED | _READABLE) & ((_NAMED | _READABLE) + 1)
+_ALL_BITS: Final = _NAMED | _READABLE | _UNREADABLE
 
 
 @attrs.frozen
@@ -106,7 +109,7 @@ class VersionedSandboxCompat:
         features: the set that `cpu_features` stands for; None where it is absent or unreadable, be
             it for its text or for want of a readable `architecture`.
         needs: the bits that a worker must have to restore this: the mask, and a bit of our own that
-            every worker with a readable set has; no worker has what an unreadable set needs.
+            every worker with a readable set has; no worker has the one that an unreadable set needs.
         lacks: the bits that this worker does not have. Its features suffice exactly if
             `snapshot.needs & worker.lacks == 0`.
 
@@ -169,7 +172,10 @@ class SandboxRuntime:
         sandbox_class: 1 to 63 characters; `gvisor` and `microvm` are known.
         compat_version: the attributes.
         name: for people only; takes no part in `==`, hash and matching.
-        same: one text for all that a match compares by equality: equal texts, equal parts.
+        same: one text for all that a match compares by equality: equal texts, equal parts. It is
+            interned, so that equal texts are nearly always one object.
+        needs: as in `compat_version`.
+        lacks: as in `compat_version`.
 
     Raises:
         InputError: a limit is broken; the subject is the path.
@@ -183,6 +189,8 @@ class SandboxRuntime:
     compat_version: VersionedSandboxCompat
     name: str = attrs.field(default="", eq=False)
     same: str = attrs.field(init=False, eq=False, repr=False)
+    needs: int = attrs.field(init=False, eq=False, repr=False)
+    lacks: int = attrs.field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         _check_text("$.sandboxClass", self.sandbox_class, _MAX_SANDBOX_CLASS)
@@ -190,7 +198,10 @@ class SandboxRuntime:
         if type(compat) is not VersionedSandboxCompat or type(self.name) is not str:
             raise TypeError("a SandboxRuntime takes a VersionedSandboxCompat and a str")
         parts = (self.sandbox_class, compat.schema_version, *sorted(compat.equalities))
-        object.__setattr__(self, "same", sys.intern(repr(parts)))
+        put = object.__setattr__
+        put(self, "same", sys.intern(repr(parts)))
+        put(self, "needs", compat.needs)
+        put(self, "lacks", compat.lacks)
 
 
 @attrs.frozen

@@ -5,9 +5,9 @@ gVisor's own check says yes to, as far as both sides recorded what it looks at; 
 named as unchecked.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
-from typing import Final
+from typing import Final, cast
 
 import attrs
 
@@ -135,7 +135,15 @@ class WorkerVerdict:
         return first is not None and first.certain
 
 
-def matches(worker: SandboxRuntime | None, snapshot: SandboxRuntime | None) -> bool:
+def _or_none(
+    match: Callable[[SandboxRuntime, SandboxRuntime], bool],
+) -> Callable[[SandboxRuntime | None, SandboxRuntime | None], bool]:
+    """Say of `matches` that it takes None too, which its body meets as an AttributeError."""
+    return cast("Callable[[SandboxRuntime | None, SandboxRuntime | None], bool]", match)
+
+
+@_or_none
+def matches(worker: SandboxRuntime, snapshot: SandboxRuntime) -> bool:
     """Whether `worker` can restore `snapshot`.
 
     A snapshot of None puts no constraint; a worker of None can restore nothing else.
@@ -147,15 +155,22 @@ def matches(worker: SandboxRuntime | None, snapshot: SandboxRuntime | None) -> b
     >>> matches(worker, worker), matches(None, worker), matches(worker, None)
     (True, False, True)
     """
-    if snapshot is None:
-        return True
-    if worker is None:
+    # Nearly every call ends in the second line. None has no attributes, and asking for it first would cost
+    # every other call a tenth. Equal texts that are two objects, as after unpickling, take the longer way.
+    try:
+        if worker.same is snapshot.same:
+            return not snapshot.needs & worker.lacks
+    except AttributeError:
+        pass
+    return _matches(worker, snapshot)
+
+
+def _matches(worker: SandboxRuntime | None, snapshot: SandboxRuntime | None) -> bool:
+    if snapshot is None or worker is None:
+        return snapshot is None
+    if worker.sandbox_class != snapshot.sandbox_class:
         return False
-    if worker.same != snapshot.same:
-        if worker.sandbox_class != snapshot.sandbox_class:
-            return False
-        return matches_compat(worker.compat_version, snapshot.compat_version)
-    return not snapshot.compat_version.needs & worker.compat_version.lacks
+    return matches_compat(worker.compat_version, snapshot.compat_version)
 
 
 def matches_compat(worker: VersionedSandboxCompat | None, snapshot: VersionedSandboxCompat | None) -> bool:
