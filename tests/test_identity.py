@@ -78,6 +78,8 @@ def test_a_key_given_twice_is_refused() -> None:
 def test_half_a_surrogate_pair_is_refused() -> None:
     with pytest.raises(InputError, match="surrogate"):
         VersionedSandboxCompat.of({"k": "\ud800"})
+    with pytest.raises(InputError, match="surrogate"):
+        SandboxRuntime("gvisor", SMALL, "\ud800")
     assert VersionedSandboxCompat.of({"k": "\U0001f600"}).get("k") == "\U0001f600"
 
 

@@ -197,6 +197,10 @@ class SandboxRuntime:
         compat = self.compat_version
         if type(compat) is not VersionedSandboxCompat or type(self.name) is not str:
             raise TypeError("a SandboxRuntime takes a VersionedSandboxCompat and a str")
+        if not is_unicode(self.name):
+            raise InputError(
+                "$.name", f"{quoted(self.name)} has half a surrogate pair: it is no Unicode text"
+            )
         parts = (self.sandbox_class, compat.schema_version, *sorted(compat.equalities))
         put = object.__setattr__
         put(self, "same", sys.intern(repr(parts)))
