@@ -30,6 +30,7 @@ __all__ = [
     "CPU_VENDOR",
     "GVISOR",
     "GVISOR_CACHE_LINE",
+    "MATCH_BITS",
     "MAX_RESTORABLE_RUNTIMES",
     "MAX_VALUE",
     "MICROVM",
@@ -70,7 +71,8 @@ _MAX_SCHEMA_VERSION: Final = 64
 _NAMED: Final = named_bits(Architecture.AMD64) | named_bits(Architecture.ARM64)
 _READABLE: Final = ~_NAMED & (_NAMED + 1)
 _UNREADABLE: Final = ~(_NAMED | _READABLE) & ((_NAMED | _READABLE) + 1)
-_ALL_BITS: Final = _NAMED | _READABLE | _UNREADABLE
+MATCH_BITS: Final = _NAMED | _READABLE | _UNREADABLE
+"""Every bit that `needs` and `lacks` may have."""
 
 
 @attrs.frozen
@@ -134,7 +136,7 @@ class VersionedSandboxCompat:
         values = dict(self.attributes)
         features = _readable_features(values)
         needs = 0
-        lacks = _ALL_BITS
+        lacks = MATCH_BITS
         if features is not None:
             needs = features.bits | _READABLE
             lacks ^= needs
