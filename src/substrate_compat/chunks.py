@@ -17,24 +17,15 @@ from itertools import compress
 from operator import or_
 from typing import Final
 
-from substrate_compat.cpufeatures import MASK_BITS, known_features
-from substrate_compat.cpufeatures_table import Architecture
 from substrate_compat.families import Family, Offers
-from substrate_compat.identity import WorkerRuntimes
+from substrate_compat.identity import MATCH_BITS, WorkerRuntimes
 
 __all__ = ["Chunk", "Group", "Layer", "fewest_missing", "selectors"]
 
 _ROWS: Final = 1024
 _BLOCK: Final = 512
 
-# The bits of `needs`: those that have a name, and the two above the mask that say whether it is readable.
-_COLUMNS: Final = range(MASK_BITS + 2)
-_NEEDED: Final = reduce(
-    or_,
-    (1 << feature.value for architecture in Architecture for feature in known_features(architecture)),
-    3 << MASK_BITS,
-)
-
+_COLUMNS: Final = range(MATCH_BITS.bit_length())
 _ZERO_AND_ONE: Final = bytes.maketrans(b"01", b"\0\1")
 
 
@@ -152,7 +143,7 @@ class Chunk:
         while len(self.layers) < len(offers):
             self.layers.append(Layer())
         for layer, (lacks, families) in zip(self.layers, offers.items(), strict=False):
-            for column in compress(_COLUMNS, selectors(lacks & _NEEDED)):
+            for column in compress(_COLUMNS, selectors(lacks)):
                 layer.lacking[column] |= bit
             for family in families:
                 layer.offering[family] = layer.offering.get(family, 0) | bit
