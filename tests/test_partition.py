@@ -1,0 +1,99 @@
+"""The best way to group sets, against every way and against plain greedy merging."""
+
+import random
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from itertools import combinations
+from operator import and_
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from substrate_compat.partition import partition
+
+few_masks = st.lists(st.integers(0, 2**16 - 1), min_size=1, max_size=8, unique=True)
+
+
+def loss(masks: Sequence[int], weights: Sequence[int], groups: Sequence[Sequence[int]]) -> int:
+    total = 0
+    for group in groups:
+        shared = reduce(and_, (masks[position] for position in group))
+        total += sum(weights[position] * (masks[position] & ~shared).bit_count() for position in group)
+    return total
+
+
+def every_partition(positions: Sequence[int]) -> Iterator[list[list[int]]]:
+    if not positions:
+        yield []
+        return
+    first, *rest = positions
+    for groups in every_partition(rest):
+        yield [[first], *groups]
+        for n, group in enumerate(groups):
+            yield [*groups[:n], [first, *group], *groups[n + 1 :]]
+
+
+def merged_greedily(masks: Sequence[int], weights: Sequence[int], most: int) -> int:
+    """What is lost by merging the two groups that lose least, until `most` are left."""
+    groups = [[position] for position in range(len(masks))]
+    while len(groups) > most:
+        a, b = min(
+            combinations(groups, 2),
+            key=lambda pair: (
+                loss(masks, weights, [pair[0] + pair[1]]) - loss(masks, weights, pair),
+                pair,
+            ),
+        )
+        groups = [group for group in groups if group not in (a, b)] + [a + b]
+    return loss(masks, weights, groups)
+
+
+def test_the_loss_is_the_least_of_all_partitions() -> None:
+    source = random.Random(7)
+    for _ in range(500):
+        count = source.randint(1, 7)
+        masks = source.sample(range(1 << 12), count)
+        weights = [source.randint(0, 4) for _ in masks]
+        least = [10**9] * count
+        for groups in every_partition(range(count)):
+            for most in range(len(groups), count + 1):
+                least[most - 1] = min(least[most - 1], loss(masks, weights, groups))
+        for most in range(1, count + 2):
+            best = partition(masks, weights, most)
+            assert best.losses == tuple(least)
+            assert loss(masks, weights, best.groups) == least[min(most, count) - 1]
+            assert len(best.groups) <= most
+
+
+def test_more_sets_than_can_be_tried_are_never_worse_than_merging_greedily() -> None:
+    source = random.Random(11)
+    better = False
+    for count in (13, 14, 17, 20):
+        masks = [source.getrandbits(40) for _ in range(count)]
+        weights = [source.randint(1, 9) for _ in masks]
+        for most in (1, 3, 8, 12, 13, 16):
+            best = partition(masks, weights, most)
+            greedy = merged_greedily(masks, weights, most)
+            assert loss(masks, weights, best.groups) <= greedy
+            better |= loss(masks, weights, best.groups) < greedy
+    assert better
+
+
+@given(few_masks, st.integers(1, 9), st.data())
+def test_every_set_is_in_one_group_and_the_loss_is_as_said(
+    masks: list[int], most: int, data: st.DataObject
+) -> None:
+    weights = data.draw(st.lists(st.integers(0, 5), min_size=len(masks), max_size=len(masks)))
+    best = partition(masks, weights, most)
+    assert len(best.groups) <= most
+    assert sorted(position for group in best.groups for position in group) == list(range(len(masks)))
+    assert list(best.groups) == sorted(tuple(sorted(group)) for group in best.groups)
+    assert loss(masks, weights, best.groups) == best.losses[min(most, len(masks)) - 1]
+    assert list(best.losses) == sorted(best.losses, reverse=True)
+    assert (len(best.losses), best.losses[-1]) == (len(masks), 0)
+
+
+def test_equals_take_the_fewest_groups() -> None:
+    assert partition([1, 3, 7], [0, 0, 0], 3).groups == ((0, 1, 2),)
+    masks = [1 << n for n in range(20)]
+    assert len(partition(masks, [0] * 20, 20).groups) == 1
