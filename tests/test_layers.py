@@ -24,6 +24,7 @@ ORDER = (
     "runsc",
     "probe",
     "match",
+    "matrix",
     "plan",
     "families",
     "chunks",
