@@ -1,8 +1,9 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+SUDO   := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: demo test bench clean
+.PHONY: demo test test-page bench clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/substrate-compat demo
@@ -12,6 +13,14 @@ test: $(VENV)/.test
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/pytest --cov --cov-report=term
+
+test-page: $(VENV)/.test
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { \
+	  echo "Installing Chromium ..."; $(SUDO) apt-get update -q >/dev/null && \
+	  $(SUDO) apt-get install -q -y --no-install-recommends chromium chromium-driver fonts-dejavu-core >/dev/null; }
+	@command -v chromium
+	@command -v chromedriver
+	$(BIN)/pytest --no-cov tests/test_page_in_chromium.py
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
