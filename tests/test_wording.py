@@ -5,9 +5,12 @@ from hypothesis import given
 
 from strategies import sandbox_runtimes, worker_runtimes
 from substrate_compat.identity import SandboxRuntime, VersionedSandboxCompat, WorkerRuntimes
+from substrate_compat.levels import Level, LevelChoice, LevelGroup, common_level, level_name
 from substrate_compat.match import Mismatch, Reason, Unchecked, Verdict, explain_worker
+from substrate_compat.whatif import pins
 from substrate_compat.why_none import Excluded, NearMiss, WhyNone
 from substrate_compat.wording import describe, describe_unchecked, runtime_name
+from vectors import amd64
 
 NO = Mismatch(Reason.DIFFERENT_VALUE, "zone", "a", "b")
 
@@ -181,6 +184,40 @@ def test_runtimes_are_counted_from_the_default() -> None:
 def test_a_value_without_words_is_an_error() -> None:
     with pytest.raises(TypeError, match="no words for a int"):
         describe(1)
+
+
+def test_a_level_by_the_hosts_that_lack_what_it_drops() -> None:
+    basis = amd64("cmov,cx8,fpu,fxsr,lm,mmx,osxsave,sse,sse2,tsc,xsave,avx_vnni")
+    hosts = {
+        "old": basis,
+        "new": basis | amd64("aes,avx,avx2"),
+        "no\x1b[31m aes": basis | amd64("avx,avx2"),
+    }
+    level = common_level(hosts)
+    assert describe(level).split("\n") == [
+        f"{level_name(basis)}: 12 CPU features that every host has",
+        "- not on 'no\\x1b[31m aes', old: aes",
+        "- not on old: avx, avx2",
+        "- not in the annotation, since no runsc is known to know it: avx_vnni",
+    ]
+    assert [describe(pin) for pin in pins(hosts)] == [
+        "without old the level would gain 2 CPU features: avx, avx2",
+        "without new the level would gain nothing",
+        "without 'no\\x1b[31m aes' the level would gain nothing",
+    ]
+
+
+def test_a_choice_of_levels_by_what_more_would_gain() -> None:
+    group = LevelGroup(("a",), Level(amd64("lm"), {}))
+    assert describe(LevelChoice((group,), (5, 2, 0), exact=True)).split("\n") == [
+        "with 1 level the hosts give up 5 in all (features, times each host's weight)",
+        "- with 2 levels: 2, which is 3 less",
+        "- with 3 levels: 0, which is 2 less",
+    ]
+    assert describe(LevelChoice((group, group), (5, 2), exact=False)).split("\n") == [
+        "with 2 levels the hosts give up 2 in all (features, times each host's weight)",
+        "- there may be better choices: with so many feature sets not all can be tried",
+    ]
 
 
 @given(worker_runtimes(), sandbox_runtimes)

@@ -4,6 +4,7 @@ The words are deterministic and carry no markup. A sentence about a restore name
 """
 
 import re
+from collections.abc import Sequence
 from functools import singledispatch
 from typing import Final
 
@@ -11,15 +12,18 @@ from substrate_compat.cpufeatures import decode_cpu_features
 from substrate_compat.cpufeatures_table import Architecture
 from substrate_compat.errors import quoted
 from substrate_compat.identity import ARCHITECTURE, CPU_CACHE_LINE, SANDBOX_RUNTIME_HASH
-from substrate_compat.levels import XSAVE_NOTE
+from substrate_compat.levels import XSAVE_NOTE, Level, LevelChoice, level_name, unannounced
 from substrate_compat.match import Mismatch, Reason, Unchecked, Verdict, WorkerVerdict
 from substrate_compat.plan import LeftOut, Plan
 from substrate_compat.probe import Probed
+from substrate_compat.whatif import Pin
 from substrate_compat.why_none import Excluded, NearMiss, WhyNone
 
-__all__ = ["describe", "describe_unchecked", "runtime_name"]
+__all__ = ["describe", "describe_unchecked", "few", "runtime_name"]
 
 _is_plain: Final = re.compile(r"[0-9A-Za-z_./-]{1,60}").fullmatch
+
+_MOST_NAMED: Final = 5
 
 _CALLED: Final = {
     ARCHITECTURE: "the architecture",
@@ -64,6 +68,17 @@ def describe_unchecked(item: str) -> str:
     return _UNCHECKED.get(item, f"{item}: not recorded in the snapshot")
 
 
+def few(names: Sequence[str]) -> str:
+    """The first few of some names, and how many more there are.
+
+    >>> few("ab"), few("abcdefg")
+    ('a, b', 'a, b, c, d, e and 2 more')
+    """
+    more = len(names) - _MOST_NAMED
+    shown = [name if name.isprintable() else quoted(name) for name in names[:_MOST_NAMED]]
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+
+
 def runtime_name(position: int) -> str:
     """What a worker's runtime is called by its place: 0 is the default.
 
@@ -96,8 +111,7 @@ def _(mismatch: Mismatch) -> str:
 
 def _missing_features(mismatch: Mismatch) -> str:
     count = len(mismatch.features)
-    features = "1 CPU feature" if count == 1 else f"{count} CPU features"
-    text = f"the worker lacks {features} that the guest saw: {', '.join(mismatch.features)}"
+    text = f"the worker lacks {_features(count)} that the guest saw: {', '.join(mismatch.features)}"
     if mismatch.worker is not None and "xsave" in mismatch.features:
         worker = decode_cpu_features(mismatch.worker, Architecture.AMD64)
         if "osxsave" not in worker:
@@ -129,6 +143,36 @@ def _(verdict: WorkerVerdict) -> str:
     for position, each in enumerate(verdict.verdicts):
         lines.append(f"- {runtime_name(position)}:")
         lines.extend(f"  - {describe(mismatch)}" for mismatch in each.mismatches)
+    return "\n".join(lines)
+
+
+@describe.register
+def _(level: Level) -> str:
+    lines = [f"{level_name(level.features)}: {_features(len(level.features))} that every host has"]
+    by_hosts: dict[tuple[str, ...], list[str]] = {}
+    for feature, hosts in level.dropped.items():
+        by_hosts.setdefault(hosts, []).append(feature)
+    lines.extend(f"- not on {few(hosts)}: {', '.join(names)}" for hosts, names in by_hosts.items())
+    if hidden := unannounced(level.features):
+        lines.append(f"- not in the annotation, since no runsc is known to know it: {', '.join(hidden)}")
+    return "\n".join(lines)
+
+
+@describe.register
+def _(pin: Pin) -> str:
+    gained = f"{_features(len(pin.gained))}: {', '.join(pin.gained)}" if pin.gained else "nothing"
+    return f"without {few(pin.hosts)} the level would gain {gained}"
+
+
+@describe.register
+def _(choice: LevelChoice) -> str:
+    count = len(choice.groups)
+    levels = "1 level" if count == 1 else f"{count} levels"
+    lines = [f"with {levels} the hosts give up {choice.loss} in all (features, times each host's weight)"]
+    for more, gain in enumerate(choice.gains, start=count + 1):
+        lines.append(f"- with {more} levels: {choice.losses[more - 1]}, which is {gain} less")
+    if not choice.exact:
+        lines.append("- there may be better choices: with so many feature sets not all can be tried")
     return "\n".join(lines)
 
 
@@ -178,6 +222,10 @@ def _(miss: NearMiss) -> str:
 
 def _workers(count: int) -> str:
     return "1 worker" if count == 1 else f"{count:,} workers"
+
+
+def _features(count: int) -> str:
+    return "1 CPU feature" if count == 1 else f"{count} CPU features"
 
 
 def _key(text: str) -> str:

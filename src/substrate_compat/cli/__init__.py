@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 
 from substrate_compat import __version__
-from substrate_compat.cli import check, demo, features, plan, probe, runtime_hash
+from substrate_compat.cli import check, demo, features, level, matrix, plan, probe, runtime_hash
 from substrate_compat.cli.output import complain
 from substrate_compat.errors import CompatError
 
@@ -28,7 +28,16 @@ def main() -> None:
     """
 
 
-for _verb in (*probe.VERBS, *check.VERBS, *features.VERBS, *plan.VERBS, *runtime_hash.VERBS, *demo.VERBS):
+for _verb in (
+    *probe.VERBS,
+    *check.VERBS,
+    *level.VERBS,
+    *matrix.VERBS,
+    *features.VERBS,
+    *plan.VERBS,
+    *runtime_hash.VERBS,
+    *demo.VERBS,
+):
     main.add_command(_verb)
 
 

@@ -7,7 +7,9 @@ from typing import Final
 import click
 
 from substrate_compat.cli.check import say_verdict
+from substrate_compat.cli.fleets import Member, feature_sets
 from substrate_compat.cli.inputs import Features
+from substrate_compat.cli.level import say_level
 from substrate_compat.cli.output import note, say
 from substrate_compat.cli.probe import HOST_CPUINFO, host_features, print_notes, print_probed
 from substrate_compat.cpufeatures_table import Architecture
@@ -24,7 +26,7 @@ from substrate_compat.identity import (
     VersionedSandboxCompat,
     WorkerRuntimes,
 )
-from substrate_compat.levels import offered
+from substrate_compat.levels import choose_levels, offered
 from substrate_compat.match import explain_worker, stamp
 from substrate_compat.probe import probe
 from substrate_compat.runsc import parse_cpu_features
@@ -55,6 +57,12 @@ def _demo() -> None:
     if here is not None:
         say("\nAnd this host?", style="bold")
         say_verdict("snapshot", "this host", explain_worker(WorkerRuntimes(here), snapshot))
+    say("\nThe level under which all of them restore each other's snapshots:", style="bold")
+    sets = feature_sets(
+        Member(name, "demo_hosts.json", WorkerRuntimes(runtime)) for name, runtime in servers.items()
+    )
+    (group,) = choose_levels(sets, 1).groups
+    say_level(sets, group)
 
 
 def demo_servers() -> dict[str, SandboxRuntime]:

@@ -22,13 +22,17 @@ from substrate_compat.strictjson import parse_json
 from substrate_compat.wire import loads_identity, loads_runtimes, loads_worker, make_converter
 
 __all__ = [
+    "STANDARD_INPUT",
     "Features",
     "Worker",
     "architecture_of",
     "features_of_cpus",
     "features_of_dump",
     "named_path",
+    "names_workers",
     "parse_features",
+    "parse_worker",
+    "parse_workers",
     "read_bytes",
     "read_features",
     "read_snapshot",
@@ -215,23 +219,12 @@ def read_snapshot(path: str) -> SandboxRuntime | None:
 def read_worker(argument: str, sandbox_class: str | None) -> Worker:
     """A worker from `[NAME=]FILE`: the JSON of its identity, or its `sandbox-runtimes.json`.
 
-    Args:
-        argument: as on the command line.
-        sandbox_class: what `--sandbox-class` said; a `sandbox-runtimes.json` needs it.
-
     Raises:
         FileError: it cannot be read.
-        InputError: it is neither, or the class was not said.
+        InputError: see `parse_worker`.
     """
     name, path = named_path(argument)
-    data = read_bytes(path)
-    if "defaultRuntime" not in _members(data):
-        return Worker(name, WorkerRuntimes(loads_identity(data)))
-    if sandbox_class is None:
-        raise InputError(
-            path, "a sandbox-runtimes.json does not name its sandbox class", "say it with --sandbox-class"
-        )
-    return Worker(name, loads_runtimes(data, sandbox_class))
+    return Worker(name, parse_worker(read_bytes(path), path, sandbox_class))
 
 
 def read_workers(path: str) -> Iterator[Worker]:
@@ -241,14 +234,44 @@ def read_workers(path: str) -> Iterator[Worker]:
         FileError: it cannot be read.
         InputError: a line is not understood; the subject names it.
     """
+    return parse_workers(read_bytes(path), path)
+
+
+def parse_worker(data: bytes, path: str, sandbox_class: str | None) -> WorkerRuntimes:
+    """What a worker offers: the JSON of its identity, or its `sandbox-runtimes.json`.
+
+    Args:
+        data: the text.
+        path: where it was read.
+        sandbox_class: what `--sandbox-class` said; a `sandbox-runtimes.json` needs it.
+
+    Raises:
+        InputError: it is neither, or the class was not said.
+    """
+    if "defaultRuntime" not in _members(data):
+        return WorkerRuntimes(loads_identity(data))
+    if sandbox_class is None:
+        raise InputError(
+            path, "a sandbox-runtimes.json does not name its sandbox class", "say it with --sandbox-class"
+        )
+    return loads_runtimes(data, sandbox_class)
+
+
+def parse_workers(data: bytes, path: str) -> Iterator[Worker]:
+    """The workers of the text of a JSON Lines file, which was read from `path`."""
     converter = make_converter()
-    for number, line in enumerate(read_bytes(path).split(b"\n"), 1):
+    for number, line in enumerate(data.split(b"\n"), 1):
         if line.strip():
             try:
                 yield Worker(*loads_worker(line, converter))
             except InputError as error:
                 subject = f"{path} line {number}: {error.subject}"
                 raise InputError(subject, error.problem, error.remedy) from error
+
+
+def names_workers(data: bytes) -> bool:
+    """Whether this is the text of a JSON Lines file: its first line is a worker with its name."""
+    return "worker" in _members(data.lstrip().partition(b"\n")[0])
 
 
 def _members(data: bytes) -> frozenset[str]:
