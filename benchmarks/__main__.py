@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 from rich.console import Console
 
-from benchmarks import core, plan
+from benchmarks import core, levels, plan
 from benchmarks.bench import CACHE, Bench
 from benchmarks.figures import Figure, as_json, print_table
 from benchmarks.peer import PeerError
@@ -21,6 +21,7 @@ _PAGE_WIDTH: Final = 140
 GROUPS: Final[Mapping[str, Callable[[Bench], Iterator[Figure]]]] = {
     "core": core.figures,
     "plan": plan.figures,
+    "levels": levels.figures,
 }
 
 
