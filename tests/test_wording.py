@@ -133,7 +133,12 @@ def test_worker_verdicts(
                 (),
             ),
             [
-                "none of 12,000 workers can restore the snapshot; what speaks against a runtime of how many:",
+                " ".join(
+                    [
+                        "none of 12,000 workers can restore the snapshot;",
+                        "what speaks against a runtime of how many:",
+                    ]
+                ),
                 "- 12,000 workers: the runtime hash (the binaries and the pause image) differs",
                 "- 3,000 workers: CPU features that the guest saw are missing",
                 "- 2 workers: there is no cpu_vendor",
