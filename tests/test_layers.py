@@ -13,7 +13,7 @@ ORDER = (
     "cpufeatures_table",
     "cpufeatures",
     "cpuid",
-    "fleet",
+    "hosts",
     "partition",
     "levels",
     "whatif",

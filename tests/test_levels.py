@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from strategies import amd64_sets
 from substrate_compat.cpufeatures import FeatureSet
 from substrate_compat.errors import InputError
-from substrate_compat.fleet import equal_hosts
+from substrate_compat.hosts import equal_hosts
 from substrate_compat.identity import SandboxRuntime, VersionedSandboxCompat
 from substrate_compat.levels import (
     Level,

@@ -16,7 +16,7 @@ import attrs
 from substrate_compat.cpufeatures import FeatureSet, known_features
 from substrate_compat.cpufeatures_table import AMD64_FEATURES, Architecture
 from substrate_compat.errors import InputError
-from substrate_compat.fleet import equal_hosts, named, require_amd64, require_basis
+from substrate_compat.hosts import equal_hosts, named, require_amd64, require_basis
 from substrate_compat.partition import MOST_EXACT, partition
 
 __all__ = [

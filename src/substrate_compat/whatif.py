@@ -8,7 +8,7 @@ import attrs
 
 from substrate_compat.cpufeatures import FeatureSet
 from substrate_compat.errors import InputError
-from substrate_compat.fleet import equal_hosts, named
+from substrate_compat.hosts import equal_hosts, named
 from substrate_compat.levels import common_level
 
 __all__ = ["Pin", "cost_of_adding", "pins"]

@@ -16,7 +16,7 @@ from substrate_compat.cpufeatures import FeatureSet, decode_cpu_features, parse_
 from substrate_compat.cpufeatures_table import Architecture
 from substrate_compat.cpuinfo import parse_cpuinfo
 from substrate_compat.errors import InputError
-from substrate_compat.fleet import equal_hosts
+from substrate_compat.hosts import equal_hosts
 from substrate_compat.levels import (
     ANNOTATION,
     LevelChoice,
