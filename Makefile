@@ -41,7 +41,7 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
 
 $(VENV)/.test: $(VENV)/.demo
 	@echo "Installing what development needs ..."
-	@$(BIN)/pip install --quiet --editable '.[cli]' --group dev
+	@$(BIN)/pip install --quiet --editable '.[cli,sql]' --group dev
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.test

@@ -1,4 +1,4 @@
-"""A module imports only from those above it in this list, and only `wire` and `tables` their libraries."""
+"""A module imports only from those above it in this list, and only a few the large libraries."""
 
 import ast
 from collections.abc import Iterator
@@ -33,11 +33,17 @@ ORDER = (
     "strictjson",
     "files",
     "wire",
+    "rows",
+    "pairs",
+    "tables",
+    "candidates",
+    "fleet",
+    "retirement",
     "wording",
     "cli",
     "__main__",
 )
-ONLY_IN = {"cattrs": {"wire"}, "sqlalchemy": {"tables"}}
+ONLY_IN = {"cattrs": {"wire"}, "sqlalchemy": {"tables", "candidates", "fleet", "retirement"}}
 PACKAGE = Path(substrate_compat.__file__).parent
 
 

@@ -1,0 +1,48 @@
+"""Which snapshots would be lost if some workers went away.
+
+A database may hold hundreds of millions of snapshots, but few distinct identities. The match is done once
+for each pair of identities and kept in the table `restore_pair`; then the question is one statement of
+joins and counts, whose work grows with the rows, not with snapshots times workers.
+"""
+
+from collections.abc import Collection
+
+from sqlalchemy import Select, case, func, select
+
+from substrate_compat.tables import FleetTables
+
+__all__ = ["stranded"]
+
+
+def stranded(fleet: FleetTables, workers_to_go: "Collection[str] | Select[str]") -> "Select[str, int, int]":
+    """Every snapshot with the number of workers that restore it now, and without `workers_to_go`.
+
+    The columns are `snapshot_id`, `workers` and `workers_left`, in no order. A snapshot is stranded where
+    `workers` is not 0 and `workers_left` is 0. Call `refresh_restore_pairs` before.
+
+    Args:
+        fleet: the tables.
+        workers_to_go: the ids, or, for more than one statement can carry, a SELECT of them.
+
+    >>> from sqlalchemy import MetaData
+    >>> stranded(FleetTables.on(MetaData()), ["w1"]).selected_columns.keys()
+    ['snapshot_id', 'workers', 'workers_left']
+    """
+    worker, pair, snapshot = fleet.worker_runtime.c, fleet.restore_pair.c, fleet.snapshot.c
+    able = (
+        select(pair.snapshot_key, worker.worker_id)
+        .join(fleet.restore_pair, worker.runtime_key == pair.worker_key)
+        .distinct()
+        .subquery("able")
+    )
+    stays = case((able.c.worker_id.in_(workers_to_go), 0), else_=1)
+    counts = (
+        select(able.c.snapshot_key, func.count().label("workers"), func.sum(stays).label("workers_left"))
+        .group_by(able.c.snapshot_key)
+        .subquery("counts")
+    )
+    return select(
+        snapshot.snapshot_id,
+        func.coalesce(counts.c.workers, 0).label("workers"),
+        func.coalesce(counts.c.workers_left, 0).label("workers_left"),
+    ).join(counts, snapshot.runtime_key == counts.c.snapshot_key, isouter=True)
