@@ -3,7 +3,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 SUDO   := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: demo test test-page bench clean
+.PHONY: demo test test-page test-engines bench bench-engines clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/substrate-compat demo
@@ -22,8 +22,16 @@ test-page: $(VENV)/.test
 	@command -v chromedriver
 	$(BIN)/pytest --no-cov tests/test_page_in_chromium.py
 
+test-engines: $(VENV)/.engines
+	$(BIN)/mypy
+	$(BIN)/pytest --database postgresql tests/test_tables.py tests/test_candidates.py tests/test_fleet.py \
+	    tests/test_retirement.py tests/engines
+
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
+
+bench-engines: $(VENV)/.engines
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.engines
 
 clean:
 	rm -rf $(VENV) .cache build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -42,6 +50,14 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
 $(VENV)/.test: $(VENV)/.demo
 	@echo "Installing what development needs ..."
 	@$(BIN)/pip install --quiet --editable '.[cli,sql]' --group dev
+	@touch $@
+
+# PostgreSQL's server and Java are Debian's; elsewhere, put `initdb` and `java` (17 or newer) on PATH.
+$(VENV)/.engines: $(VENV)/.test
+	@echo "Installing what the engines need ..."
+	@$(BIN)/pip install --quiet --editable '.[cli,sql,spark]' --group dev
+	@command -v initdb /usr/lib/postgresql/*/bin/initdb >/dev/null || apt-get install --yes -qq postgresql >/dev/null
+	@command -v java >/dev/null || apt-get install --yes -qq openjdk-17-jre-headless >/dev/null
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.test

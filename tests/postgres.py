@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,7 +49,12 @@ class Postgres:
     def kill(self) -> None:
         """End it at once, as when the power fails: no process of it gets to write another byte."""
         postmaster = int((self.folder / "data/postmaster.pid").read_text().split("\n")[0])
-        os.killpg(postmaster, signal.SIGKILL)
+        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+        processes = [postmaster, *map(int, children)]
+        for process in processes:
+            os.kill(process, signal.SIGKILL)
+        while any(Path(f"/proc/{process}").exists() for process in processes):
+            time.sleep(0.01)
 
     def initialise(self, settings: Mapping[str, str]) -> None:
         """Make the database, and write the settings."""
