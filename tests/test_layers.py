@@ -43,7 +43,7 @@ ORDER = (
     "cli",
     "__main__",
 )
-ONLY_IN = {"cattrs": {"wire"}, "sqlalchemy": {"tables", "candidates", "fleet", "retirement"}}
+ONLY_IN = {"cattrs": {"wire"}, "sqlalchemy": {"tables", "candidates", "fleet", "retirement", "cli"}}
 PACKAGE = Path(substrate_compat.__file__).parent
 
 

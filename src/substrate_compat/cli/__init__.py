@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 
 from substrate_compat import __version__
-from substrate_compat.cli import check, demo, features, level, matrix, plan, probe, runtime_hash
+from substrate_compat.cli import check, demo, features, fleet, level, matrix, plan, probe, runtime_hash
 from substrate_compat.cli.output import complain
 from substrate_compat.errors import CompatError
 
@@ -36,6 +36,7 @@ for _verb in (
     *features.VERBS,
     *plan.VERBS,
     *runtime_hash.VERBS,
+    *fleet.VERBS,
     *demo.VERBS,
 ):
     main.add_command(_verb)
