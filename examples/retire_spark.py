@@ -13,6 +13,7 @@ Local mode without further ado; on a cluster, the same file with spark-submit.
 
 import argparse
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -37,12 +38,14 @@ def main(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     going = options.going.read_text().split("\n")
     spark = SparkSession.builder.appName("retire").getOrCreate()
+    start = time.monotonic()
     try:
         counts = stranded(spark, options.tables, [worker_id for worker_id in going if worker_id])
         counts.write.parquet(options.output)
+        seconds = time.monotonic() - start
         written = spark.read.parquet(options.output)
         lost = written.where("workers > 0 AND workers_left = 0").count()
-        print(f"{written.count()} snapshots, {lost} of them stranded")
+        print(f"{written.count()} snapshots, {lost} of them stranded; counted in {seconds:.1f} s")
     finally:
         spark.stop()
 

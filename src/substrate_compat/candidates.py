@@ -10,8 +10,10 @@ from typing import Final
 from sqlalchemy import (
     ColumnElement,
     FromClause,
+    Integer,
     Select,
     and_,
+    bindparam,
     func,
     literal_column,
     select,
@@ -117,8 +119,15 @@ def _first_of_each(fleet: FleetTables, reads: FromClause, limit: int, dialect: s
     there = and_(worker.runtime_key == reads.c.runtime_key, worker.position == reads.c.position)
     found = select(worker.worker_id, worker.position)
     if dialect == _POSTGRESQL:
-        ordered = found.where(there).order_by(_by_code_point(worker.worker_id, dialect)).limit(limit)
-        each = ordered.lateral("each")
+        # A limit that the planner cannot see: it then expects a tenth of the rows and reads the index in
+        # order, however few it expects, with statistics or without. Of a plain one it may sort all rows.
+        unseen = select(bindparam("most", limit, unique=True, type_=Integer)).scalar_subquery()
+        each = (
+            found.where(there)
+            .order_by(_by_code_point(worker.worker_id, dialect))
+            .limit(unseen)
+            .lateral("each")
+        )
         return (
             select(each.c.worker_id, each.c.position)
             .select_from(reads.join(each, true()))
