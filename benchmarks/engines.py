@@ -18,12 +18,12 @@ from time import perf_counter
 from typing import Final
 
 import attrs
-from benchmarks import engine_fleet
-from benchmarks.plans import explain
 from rich.console import Console
 from rich.table import Table
 from sqlalchemy import URL, Connection, MetaData, create_engine, make_url, select, text
 
+from benchmarks import engine_fleet
+from benchmarks.plans import explain
 from postgres import postgres_server
 from substrate_compat.candidates import candidates
 from substrate_compat.fleet import put_workers, read_runtimes

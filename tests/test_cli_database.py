@@ -1,7 +1,6 @@
 """The verbs of `fleet`: what they print, and with which exit status."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Protocol
@@ -53,6 +52,19 @@ def test_load_says_what_the_fleet_has(fleet: Fleet) -> None:
         "the fleet has 2 workers and 2 snapshots of 3 distinct identities\n"
     )
     assert fleet("load", "w1=plain.json")[1].startswith("the fleet has 2 workers")
+
+
+def test_load_takes_workers_as_check_does(fleet: Fleet) -> None:
+    identity = gvisor(architecture="amd64", cpu_features="1")
+    runtimes = {"defaultRuntime": dict(identity.compat_version.attributes)}
+    Path("runtimes.json").write_text(json.dumps(runtimes))
+    lines = [{"worker": name, "sandboxClass": "gvisor", **runtimes} for name in ("w1", "w2")]
+    Path("workers.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    arguments = ("load", "--workers", "workers.jsonl", "--sandbox-class", "gvisor", "w3=runtimes.json")
+    assert fleet(*arguments)[1] == "the fleet has 3 workers and 0 snapshots of 1 distinct identities\n"
+    status, _, err = fleet("load")
+    assert status == 2
+    assert "give at least one worker" in err
 
 
 def test_candidates(loaded: Fleet) -> None:
@@ -160,13 +172,9 @@ def test_another_programs_database_is_refused(fleet: Fleet) -> None:
     assert "an older or another program's schema" in err
 
 
-@pytest.mark.usefixtures("fleet")
-def test_without_sqlalchemy_it_says_how_to_install_it() -> None:
-    program = (
-        "import sys; sys.modules['sqlalchemy'] = None; from substrate_compat.cli import run; "
-        "sys.exit(run(sys.argv[1:]))"
-    )
-    command = [sys.executable, "-c", program, "fleet", "load", "rich.json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "sqlalchemy is missing; install it with: pip install 'substrate-compat[sql]'" in done.stderr
+def test_it_says_how_to_install_sqlalchemy(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "substrate_compat.cli.database", raising=False)
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    status, _, err = fleet("load", "rich.json")
+    assert status == 2
+    assert "sqlalchemy is missing; install it with: pip install 'substrate-compat[sql]'" in err

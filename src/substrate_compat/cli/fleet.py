@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from substrate_compat.cli.inputs import named_path, read_snapshot, read_worker
-from substrate_compat.cli.options import json_option
+from substrate_compat.cli.inputs import named_path, read_snapshot, read_worker, read_workers
+from substrate_compat.cli.options import json_option, sandbox_class_option
 from substrate_compat.cli.output import EXIT_NO, EXIT_YES, say, say_json, say_table
 from substrate_compat.errors import InputError, quoted
 from substrate_compat.wording import runtime_name
@@ -44,11 +44,19 @@ def _fleet(context: click.Context, *, url: str) -> None:
 
 
 @_fleet.command("load")
-@click.argument("files", metavar="NAME=FILE...", nargs=-1, required=True)
+@click.option("--workers", "lines", metavar="FILE.jsonl", multiple=True, help="Workers, one on each line.")
+@sandbox_class_option
+@click.argument("files", metavar="[NAME=]FILE...", nargs=-1)
 @click.pass_obj
-def _load(url: str, *, files: tuple[str, ...]) -> None:
-    """Write workers, each in place of the one of its name."""
-    workers = [read_worker(file) for file in files]
+def _load(url: str, *, files: tuple[str, ...], lines: tuple[str, ...], sandbox_class: str | None) -> None:
+    """Write workers, each in place of the one of its name.
+
+    A FILE is a worker's identity or runtimes file.
+    """
+    workers = [read_worker(file, sandbox_class) for file in files]
+    workers.extend(worker for file in lines for worker in read_workers(file))
+    if not workers:
+        raise click.UsageError("give at least one worker, as NAME=FILE or with --workers")
     _require_different(worker.name for worker in workers)
     with _open(url) as database:
         database.load({worker.name: worker.runtimes for worker in workers})
@@ -56,7 +64,7 @@ def _load(url: str, *, files: tuple[str, ...]) -> None:
 
 
 @_fleet.command("load-snapshots")
-@click.argument("files", metavar="NAME=FILE...", nargs=-1, required=True)
+@click.argument("files", metavar="[NAME=]FILE...", nargs=-1, required=True)
 @click.pass_obj
 def _load_snapshots(url: str, *, files: tuple[str, ...]) -> None:
     """Write snapshots, each in place of the one of its name."""
