@@ -32,6 +32,7 @@ bench: $(VENV)/.bench
 
 bench-engines: $(VENV)/.engines
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.engines
+	$(BIN)/python -m benchmarks.spark
 
 clean:
 	rm -rf $(VENV) .cache build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis

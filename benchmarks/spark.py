@@ -1,25 +1,35 @@
-"""The Spark example as a person runs it, what the engine says of its work, and DuckDB's counts."""
+"""The Spark example as a person runs it, what the engine says of its work, and DuckDB's counts.
+
+Run as a program, it counts 10 and 100 million snapshots for 100,000 workers with a heap of 2 GiB.
+"""
 
 import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from time import perf_counter
 from typing import Final
 
 import attrs
 from cattrs.gen import make_dict_structure_fn, override
 from cattrs.preconf.json import JsonConverter, make_converter
+from rich.console import Console
 from sqlalchemy import MetaData, create_engine, text
 from sqlalchemy.engine import Connection
 
+from benchmarks.retirement_data import SETS, RetirementData
 from substrate_compat.fleet import refresh_restore_pairs
 from substrate_compat.retirement import stranded
 from substrate_compat.tables import FleetTables
 
-__all__ = ["SparkRun", "differences", "retire"]
+__all__ = ["SparkRun", "differences", "main", "retire"]
+
+_MOST_SECONDS: Final = 180
+_MOST_GROWTH: Final = 12
 
 _EXAMPLE: Final = Path(__file__).parents[1] / "examples" / "retire_spark.py"
 _SAID: Final = re.compile(r"(\d+) snapshots, (\d+) of them stranded; counted in ([\d.]+) s\n").fullmatch
@@ -69,6 +79,32 @@ def retire(folder: Path, going: Path, heap: str = "2g") -> SparkRun:
     assert said is not None, done.stdout
     (events,) = log.iterdir()
     return SparkRun(int(said[1]), int(said[2]), float(said[3]), _rows(events))
+
+
+def main() -> None:
+    """Print how long each size took, and how many rows its nodes gave."""
+    console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
+    first: SparkRun | None = None
+    for data in (
+        RetirementData(10_000_000, 100_000, versions=3),
+        RetirementData(100_000_000, 100_000, versions=3),
+        RetirementData(100_000_000, 100_000, versions=50),
+    ):
+        with tempfile.TemporaryDirectory() as folder:
+            start = perf_counter()
+            run = retire(Path(folder), data.write(Path(folder)))
+            whole = perf_counter() - start
+        first = first or run
+        growth = run.seconds / first.seconds
+        held = "ok" if run.seconds <= _MOST_SECONDS and growth <= _MOST_GROWTH else "over"
+        sides = f"{data.workers:,} workers, {data.versions * SETS:,} identities on each side"
+        console.print(
+            f"{data.snapshots:,} snapshots, {sides}: {run.seconds:.1f} s, {growth:.2f} x the first "
+            f"(bars {_MOST_SECONDS} s, {_MOST_GROWTH} x: {held}); {run.stranded:,} stranded; "
+            f"{whole:.0f} s with the start of Spark and the writing of the files"
+        )
+        given = (f"{kind.strip()} {rows:,}" for kind, rows in run.rows.most_common())
+        console.print(f"  rows: {', '.join(given)}")
 
 
 def differences(folder: Path, going: Path, memory: str = "4GB") -> tuple[int, int]:
@@ -192,3 +228,7 @@ def _converter() -> JsonConverter:
         ),
     )
     return converter
+
+
+if __name__ == "__main__":
+    main()

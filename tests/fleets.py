@@ -19,7 +19,7 @@ Workers = Mapping[str, WorkerRuntimes]
 on_a_database: Final = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     deadline=None,
-    max_examples=15,
+    max_examples=10,
 )
 """The tables are emptied within each example, so one connection does for all."""
 

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Connection
+from sqlalchemy.dialects import postgresql
 
 from fleets import AWKWARD, Workers, empty, fleets, gvisor, on_a_database, real_fleet, rules, scan
 from substrate_compat.candidates import candidates
@@ -100,3 +101,9 @@ def test_the_default_comes_first(connection: Connection, fleet: FleetTables) -> 
 def test_a_limit_is_a_number_of_workers(fleet: FleetTables, limit: int) -> None:
     with pytest.raises(InputError, match=r"^limit: .* is not a number of workers; give 1 or more$"):
         candidates(fleet, None, limit)
+
+
+def test_postgresql_reads_the_index_for_each_identity_and_sorts_by_code_point(fleet: FleetTables) -> None:
+    statement = str(candidates(fleet, None).compile(dialect=postgresql.dialect()))
+    assert statement.count("JOIN LATERAL") == 2
+    assert statement.count("ORDER BY") == statement.count(' COLLATE "C"')

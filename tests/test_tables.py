@@ -17,6 +17,8 @@ from sqlalchemy import (
     inspect,
     select,
 )
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.types import TypeDecorator
 
 from fleets import AWKWARD, empty, gvisor, on_a_database, rules, without_nul
 from strategies import near_snapshots
@@ -134,6 +136,17 @@ def test_nul_comes_back_or_is_refused(
         assert connection.scalar(select(fleet.worker_runtime.c.worker_id)) == worker_id
         assert connection.scalar(select(fleet.snapshot.c.snapshot_id)) == snapshot_id
     assert restoring(connection, fleet, runtime) == {identity_key(runtime)}
+
+
+def test_postgresql_gets_no_nul(fleet: FleetTables) -> None:
+    for table in fleet:
+        for column in table.c:
+            process = column.type.bind_processor(postgresql.dialect())
+            if isinstance(column.type, TypeDecorator):
+                assert process is not None
+                assert process("a") == "a"
+                with pytest.raises(InputError, match=r"^database: PostgreSQL holds no text with a NUL"):
+                    process("a\0")
 
 
 class TestPrepare:

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Final
 
 from sqlalchemy import (
+    DDL,
     ColumnElement,
     Connection,
     Table,
@@ -19,7 +20,6 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
-    text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
@@ -46,7 +46,11 @@ __all__ = [
     "remove_workers",
 ]
 
-_POSTGRESQL: Final = "postgresql"
+_WAIT_FOR_WRITERS: Final = DDL("LOCK TABLE %(fullname)s IN SHARE ROW EXCLUSIVE MODE").execute_if(
+    dialect="postgresql"
+)
+"""Keeps other writers of a table out until the transaction ends; the other engines do so by themselves."""
+
 _ROWS_AT_ONCE: Final = 10_000
 
 
@@ -120,7 +124,7 @@ def remove_unused_runtimes(connection: Connection, fleet: FleetTables) -> None:
     key = fleet.runtime.c.runtime_key
     used = or_(_exists(fleet.worker_runtime, key), _exists(fleet.snapshot, key))
     with connection.begin():
-        _lock(connection, fleet.runtime)
+        _WAIT_FOR_WRITERS(fleet.runtime, connection)
         connection.execute(delete(fleet.runtime).where(~used))
         attribute, pair = fleet.runtime_attribute, fleet.restore_pair
         for table, column in (
@@ -158,7 +162,7 @@ def refresh_restore_pairs(connection: Connection, fleet: FleetTables) -> None:
     key = fleet.runtime.c.runtime_key
     pair = fleet.restore_pair
     with connection.begin():
-        _lock(connection, pair)
+        _WAIT_FOR_WRITERS(pair, connection)
         connection.execute(delete(pair))
         runtimes = read_runtimes(connection, fleet)
         offered, carried = (
@@ -172,13 +176,6 @@ def refresh_restore_pairs(connection: Connection, fleet: FleetTables) -> None:
 
 def _exists(table: Table, key: ColumnElement[str]) -> ColumnElement[bool]:
     return select(literal_column("1")).where(table.c.runtime_key == key).exists()
-
-
-def _lock(connection: Connection, table: Table) -> None:
-    """Wait for the writers of `table` and keep others out, where an engine does not do so by itself."""
-    if connection.dialect.name == _POSTGRESQL:
-        name = connection.dialect.identifier_preparer.format_table(table)
-        connection.execute(text(f"LOCK TABLE {name} IN SHARE ROW EXCLUSIVE MODE"))
 
 
 def _put_identities(

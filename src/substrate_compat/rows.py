@@ -175,8 +175,6 @@ def _bits(words: list[Cell]) -> int:
 
 
 def _check_id(subject: str, text: str) -> None:
-    if type(text) is not str:
-        raise TypeError(f"a {subject} is a str")
     if not 1 <= len(text) <= MAX_ID:
         raise InputError(subject, f"{len(text)} characters; 1 to {MAX_ID} are allowed")
     if any("\ud800" <= character <= "\udfff" for character in text):
