@@ -120,8 +120,9 @@ def _measure(engine: str, workers: int, console: Console) -> Iterator[tuple[str,
         engine_fleet.load(connection, fleet, workers)
         if engine == "postgresql":
             _count_rows(connection, fleet, f"{workers:,} workers, no statistics", console)
-            with connection.begin():
-                connection.execute(text("ANALYZE"))
+            with connection.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as own:
+                for command in ("VACUUM ANALYZE", "CHECKPOINT"):
+                    own.execute(text(command))
             _count_rows(connection, fleet, f"{workers:,} workers, statistics", console)
         for case, snapshot in engine_fleet.snapshots().items():
             yield case, _median(_ask(connection, fleet, snapshot))

@@ -1,9 +1,10 @@
 """The workers that restore a snapshot: the same as a scan finds, in the same order."""
 
 import pytest
+from benchmarks import engine_fleet
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 from sqlalchemy.dialects import postgresql
 
 from fleets import AWKWARD, Workers, empty, fleets, gvisor, on_a_database, real_fleet, rules, scan
@@ -107,3 +108,19 @@ def test_postgresql_reads_the_index_for_each_identity_and_sorts_by_code_point(fl
     statement = str(candidates(fleet, None).compile(dialect=postgresql.dialect()))
     assert statement.count("JOIN LATERAL") == 2
     assert statement.count("ORDER BY") == statement.count(' COLLATE "C"')
+
+
+def test_sqlite_looks_every_row_up_in_the_index(
+    database: Engine, connection: Connection, fleet: FleetTables
+) -> None:
+    if database.dialect.name == "sqlite":
+        engine_fleet.load(connection, fleet, 2000)
+        statement = candidates(fleet, engine_fleet.snapshots()["20 identities"], 100, "sqlite")
+        literal = statement.compile(database, compile_kwargs={"literal_binds": True})
+        index = "SEARCH worker_runtime USING COVERING INDEX worker_runtime_by_runtime (runtime_key=?"
+        for prepared in ("SELECT 1", "ANALYZE"):
+            connection.exec_driver_sql(prepared)
+            plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {literal}")]
+            reads = [step.removeprefix(index) for step in plan if "worker_runtime" in step]
+            assert reads == [")", " AND position=?)", " AND position=? AND worker_id>?)"]
+        connection.rollback()

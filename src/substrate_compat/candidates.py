@@ -5,18 +5,16 @@ inside: the index is read once for each matching identity, in order and no furth
 few rows that come out are merged. Only where too few workers match by their default are the others read.
 """
 
-from typing import Final
-
 from sqlalchemy import (
     ColumnElement,
     FromClause,
     Integer,
     Select,
-    and_,
     bindparam,
     func,
     literal_column,
     select,
+    text,
     true,
     union_all,
 )
@@ -27,15 +25,12 @@ from substrate_compat.tables import FleetTables, restores
 
 __all__ = ["candidates"]
 
-_POSTGRESQL: Final = "postgresql"
-_SQLITE: Final = "sqlite"
-
 
 def candidates(
     fleet: FleetTables,
     snapshot: SandboxRuntime | None,
     limit: int = 100,
-    dialect: str = _POSTGRESQL,
+    dialect: str = "postgresql",
 ) -> "Select[str, int]":
     """The workers that restore `snapshot`: at most `limit` rows of `worker_id` and `position`.
 
@@ -60,93 +55,98 @@ def candidates(
     if type(limit) is not int or limit < 1:
         raise InputError("limit", f"{limit!a} is not a number of workers", "give 1 or more")
     matching = select(fleet.runtime.c.runtime_key).where(restores(fleet, snapshot)).cte("matching")
-    if dialect not in (_POSTGRESQL, _SQLITE):
-        return _plain_candidates(fleet, matching, limit)
-    defaults = select(matching.c.runtime_key, literal_column("0").label("position")).subquery("defaults")
-    first = _first_of_each(fleet, defaults, limit, dialect)
-    by_default = (
-        select(first).order_by(_by_code_point(first.c.worker_id, dialect)).limit(limit).cte("by_default")
+    if dialect == "postgresql":
+        return _postgresql(fleet, matching, limit)
+    if dialect == "sqlite":
+        return _sqlite(fleet, matching, limit)
+    worker = fleet.worker_runtime.c
+    every = (
+        select(worker.worker_id, worker.position)
+        .join(matching, worker.runtime_key == matching.c.runtime_key)
+        .subquery("every")
     )
+    return _once_each(every, limit)
 
+
+def _postgresql(fleet: FleetTables, matching: FromClause, limit: int) -> "Select[str, int]":
+    """One read for each matching identity, and others for its later positions if that is not enough."""
+    defaults = select(matching.c.runtime_key, literal_column("0").label("position")).subquery("defaults")
+    first = _first_of_each(fleet, defaults, limit)
+    by_default = select(first).order_by(first.c.worker_id.collate("C")).limit(limit).cte("by_default")
     # With fewer than `limit` workers by default, of which each may take one place in any of the reads, the
     # first `limit` of each read still hold all that can be among the answer.
-    others = _restorable(fleet, matching)
-    first = _first_of_each(fleet, others, limit, dialect)
+    reads = _reads(fleet, matching)
+    others = select(reads).where(reads.c.position > 0).subquery("others")
+    first = _first_of_each(fleet, others, limit)
     missing = select(func.count()).select_from(by_default).scalar_subquery() < limit
-    by_restorable = (
-        select(first.c.worker_id, func.min(first.c.position).label("position"))
-        .where(missing, first.c.worker_id.not_in(select(by_default.c.worker_id)))
-        .group_by(first.c.worker_id)
-        .order_by(_by_code_point(first.c.worker_id, dialect))
-        .limit(limit)
-        .cte("by_restorable")
-    )
-    both = union_all(select(by_default), select(by_restorable)).subquery("candidates")
-    in_order = (both.c.position > 0, _by_code_point(both.c.worker_id, dialect))
-    return select(both.c.worker_id, both.c.position).order_by(*in_order).limit(limit)
+    by_restorable = select(first).where(missing)
+    return _once_each(union_all(select(by_default), by_restorable).subquery("both"), limit, "C")
 
 
-def _plain_candidates(fleet: FleetTables, matching: FromClause, limit: int) -> "Select[str, int]":
+def _first_of_each(fleet: FleetTables, reads: FromClause, limit: int) -> FromClause:
+    """The first `limit` workers, by id, of each identity and position in `reads`."""
     worker = fleet.worker_runtime.c
-    position = func.min(worker.position).label("position")
-    return (
-        select(worker.worker_id, position)
-        .join(matching, worker.runtime_key == matching.c.runtime_key)
-        .group_by(worker.worker_id)
-        .order_by(position > 0, worker.worker_id)
-        .limit(limit)
+    # A limit that the planner cannot see: it then expects a tenth of the rows and reads the index in order,
+    # however few it expects, with statistics or without. Of a plain one it may sort all rows.
+    unseen = select(bindparam("most", limit, unique=True, type_=Integer)).scalar_subquery()
+    each = (
+        select(worker.worker_id, worker.position)
+        .where(worker.runtime_key == reads.c.runtime_key, worker.position == reads.c.position)
+        .order_by(worker.worker_id.collate("C"))
+        .limit(unseen)
+        .lateral("each")
     )
+    return select(each.c.worker_id, each.c.position).select_from(reads.join(each, true())).subquery("first")
 
 
-def _restorable(fleet: FleetTables, matching: FromClause) -> FromClause:
-    """Each matching identity with each position after 0 up to the last at which any worker has it."""
+def _sqlite(fleet: FleetTables, matching: FromClause, limit: int) -> "Select[str, int]":
+    """A queue with the next worker of each read: the first comes out, and the one after it goes in.
+
+    SQLite keeps the rows of a recursive query in such a queue if it has an ORDER BY, and each step looks up
+    one row of the index.
+    """
+    worker = fleet.worker_runtime.c
+    nobody: ColumnElement[str] = literal_column("x''")  # a blob, which is greater than every text
+
+    def next_worker(read: FromClause, *after: ColumnElement[bool]) -> ColumnElement[str]:
+        there = (worker.runtime_key == read.c.runtime_key, worker.position == read.c.position)
+        least = select(func.min(worker.worker_id)).where(*there, *after)
+        return func.ifnull(least.scalar_subquery(), nobody).label("worker_id")
+
+    reads = _reads(fleet, matching)
+    late = (reads.c.position > 0).label("late")
+    queue = select(reads.c.runtime_key, reads.c.position, late, next_worker(reads)).cte(
+        "queue", recursive=True
+    )
+    after = next_worker(queue, worker.worker_id > queue.c.worker_id)
+    # A worker comes out once for each read that it is in, and each read once at its end.
+    enough = text(
+        "ORDER BY late, worker_id"
+        " LIMIT (SELECT :most * (ifnull(max(position), 0) + 1) + count(*) FROM reads)"
+    )
+    queue = queue.union_all(
+        select(queue.c.runtime_key, queue.c.position, queue.c.late, after)
+        .where(queue.c.worker_id < nobody)
+        .suffix_with(enough.bindparams(most=limit))
+    )
+    found = select(queue.c.worker_id, queue.c.position).where(queue.c.worker_id < nobody)
+    return _once_each(found.subquery("found"), limit)
+
+
+def _reads(fleet: FleetTables, matching: FromClause) -> FromClause:
+    """Each matching identity with each position up to the last at which any worker has it."""
     worker = fleet.worker_runtime.c
     reads = select(matching.c.runtime_key, literal_column("0").label("position")).cte(
         "reads", recursive=True
     )
     last = select(func.max(worker.position)).where(worker.runtime_key == reads.c.runtime_key)
-    reads = reads.union_all(
-        select(reads.c.runtime_key, (reads.c.position + 1).label("position")).where(
-            reads.c.position < last.scalar_subquery()
-        )
-    )
-    return select(reads).where(reads.c.position > 0).subquery("others")
+    following = select(reads.c.runtime_key, (reads.c.position + 1).label("position"))
+    return reads.union_all(following.where(reads.c.position < last.scalar_subquery()))
 
 
-def _first_of_each(fleet: FleetTables, reads: FromClause, limit: int, dialect: str) -> FromClause:
-    """At least the first `limit` workers, by id, of each identity and position in `reads`."""
-    worker = fleet.worker_runtime.c
-    there = and_(worker.runtime_key == reads.c.runtime_key, worker.position == reads.c.position)
-    found = select(worker.worker_id, worker.position)
-    if dialect == _POSTGRESQL:
-        # A limit that the planner cannot see: it then expects a tenth of the rows and reads the index in
-        # order, however few it expects, with statistics or without. Of a plain one it may sort all rows.
-        unseen = select(bindparam("most", limit, unique=True, type_=Integer)).scalar_subquery()
-        each = (
-            found.where(there)
-            .order_by(_by_code_point(worker.worker_id, dialect))
-            .limit(unseen)
-            .lateral("each")
-        )
-        return (
-            select(each.c.worker_id, each.c.position)
-            .select_from(reads.join(each, true()))
-            .subquery("first")
-        )
-    other = fleet.worker_runtime.alias("nth").c
-    nth = (
-        select(other.worker_id)
-        .where(other.runtime_key == reads.c.runtime_key, other.position == reads.c.position)
-        .order_by(other.worker_id)
-        .limit(1)
-        .offset(limit - 1)
-    )
-    # SQLite has no LATERAL, but it reads a range of the index; a blob is greater than every text.
-    up_to = func.ifnull(nth.scalar_subquery(), literal_column("x''"))
-    return found.select_from(
-        reads.join(fleet.worker_runtime, and_(there, worker.worker_id <= up_to))
-    ).subquery("first")
-
-
-def _by_code_point(column: ColumnElement[str], dialect: str) -> ColumnElement[str]:
-    return column.collate("C") if dialect == _POSTGRESQL else column
+def _once_each(found: FromClause, limit: int, collation: str | None = None) -> "Select[str, int]":
+    """Each worker in `found` at its first position: those at 0 first, then by id in code point order."""
+    worker_id: ColumnElement[str] = found.c.worker_id
+    position = func.min(found.c.position).label("position")
+    by_id = worker_id if collation is None else worker_id.collate(collation)
+    return select(worker_id, position).group_by(worker_id).order_by(position > 0, by_id).limit(limit)
