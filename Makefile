@@ -50,13 +50,13 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
 
 $(VENV)/.test: $(VENV)/.demo
 	@echo "Installing what development needs ..."
-	@$(BIN)/pip install --quiet --editable '.[cli,sql]' --group dev
+	@$(BIN)/pip install --quiet --editable '.[cli,sql,examples]' --group dev
 	@touch $@
 
 # PostgreSQL's server and Java are Debian's; elsewhere, put `initdb` and `java` (17 or newer) on PATH.
 $(VENV)/.engines: $(VENV)/.test
 	@echo "Installing what the engines need ..."
-	@$(BIN)/pip install --quiet --editable '.[cli,sql,spark]' --group dev
+	@$(BIN)/pip install --quiet --editable '.[cli,sql,examples,spark]' --group dev
 	@command -v initdb /usr/lib/postgresql/*/bin/initdb >/dev/null || apt-get install --yes -qq postgresql >/dev/null
 	@command -v java >/dev/null || apt-get install --yes -qq openjdk-17-jre-headless >/dev/null
 	@touch $@

@@ -1,0 +1,1 @@
+"""Small services that use the library: run each as `python -m examples.NAME --help`."""
