@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 from rich.console import Console
 
-from benchmarks import core, levels, plan
+from benchmarks import core, levels, plan, services
 from benchmarks.bench import CACHE, Bench
 from benchmarks.figures import Figure, as_json, print_table
 from benchmarks.peer import PeerError
@@ -22,6 +22,7 @@ GROUPS: Final[Mapping[str, Callable[[Bench], Iterator[Figure]]]] = {
     "core": core.figures,
     "plan": plan.figures,
     "levels": levels.figures,
+    "services": services.figures,
 }
 
 
