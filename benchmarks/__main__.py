@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 from rich.console import Console
 
-from benchmarks import core, levels, plan, services
+from benchmarks import core, index, index_memory, levels, plan, services
 from benchmarks.bench import CACHE, Bench
 from benchmarks.figures import Figure, as_json, print_table
 from benchmarks.peer import PeerError
@@ -23,6 +23,8 @@ GROUPS: Final[Mapping[str, Callable[[Bench], Iterator[Figure]]]] = {
     "plan": plan.figures,
     "levels": levels.figures,
     "services": services.figures,
+    "index": index.figures,
+    "index_memory": index_memory.figures,
 }
 
 

@@ -5,7 +5,7 @@ A worker is kept as plain attributes, so that the library and the peer each make
 
 import json
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +20,9 @@ __all__ = [
     "all_hashes_differ",
     "all_masks_differ",
     "few_models",
+    "kinds",
     "runtimes",
+    "shared_runtimes",
     "snapshot",
     "write_fleet",
 ]
@@ -69,6 +71,17 @@ def runtimes(worker: FleetWorker) -> WorkerRuntimes:
     """The worker's runtimes, for the library."""
     default, *restorable = (runtime(each) for each in worker.identities)
     return WorkerRuntimes(default, tuple(restorable))
+
+
+def kinds(fleet: Iterable[FleetWorker]) -> list[FleetWorker]:
+    """One worker for each set of identities: for each model where the fleet has few."""
+    return list({id(worker.identities): worker for worker in fleet}.values())
+
+
+def shared_runtimes(fleet: Sequence[FleetWorker]) -> list[WorkerRuntimes]:
+    """The runtimes of each worker, for the library: one object for all workers of a kind."""
+    of_kind = {id(worker.identities): runtimes(worker) for worker in kinds(fleet)}
+    return [of_kind[id(worker.identities)] for worker in fleet]
 
 
 def snapshot(worker: FleetWorker) -> SandboxRuntime:

@@ -26,6 +26,7 @@ ORDER = (
     "match",
     "matrix",
     "plan",
+    "bitmaps",
     "families",
     "chunks",
     "why_none",

@@ -6,36 +6,25 @@
   that fit a snapshot cost one `|` for each feature that it needs, however much the masks differ.
 - A row never moves, and is not used again when its group is gone. So the rows of a chunk are in the order
   in which the groups were made, and a change touches one chunk, in a fleet of any size.
-- Where rows are counted, the counts are bitmaps too: integer k has bit k of every row's count. A sum over
-  any rows is then a few bit counts.
+- How many workers stand in each row is kept as bitmaps too, so that a sum over any rows is a few bit
+  counts.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import reduce
 from itertools import compress
 from operator import or_
-from typing import Final
+from typing import Final, Self
 
+from substrate_compat.bitmaps import COLUMNS, add, columns_of, selectors, subtract, transposed
 from substrate_compat.families import Family, Offers
-from substrate_compat.identity import MATCH_BITS, WorkerRuntimes
+from substrate_compat.identity import WorkerRuntimes
 
-__all__ = ["Chunk", "Group", "Layer", "fewest_missing", "selectors"]
+__all__ = ["Chunk", "Group", "Layer", "fewest_missing"]
 
 _ROWS: Final = 1024
 _BLOCK: Final = 512
-
-_COLUMNS: Final = range(MATCH_BITS.bit_length())
-_ZERO_AND_ONE: Final = bytes.maketrans(b"01", b"\0\1")
-
-
-def selectors(mask: int) -> bytes:
-    r"""The bits of a mask, the lowest first, each as a byte that is 0 or 1: what `compress` takes.
-
-    >>> selectors(0b110)
-    b'\x00\x01\x01'
-    """
-    return f"{mask:b}"[::-1].encode().translate(_ZERO_AND_ONE)
 
 
 class Group:
@@ -91,7 +80,7 @@ class Layer:
     __slots__ = ("lacking", "offering")
 
     def __init__(self) -> None:
-        self.lacking = [0] * len(_COLUMNS)
+        self.lacking = [0] * COLUMNS
         self.offering: dict[Family, int] = {}
 
     def lacking_any(self, needed: bytes) -> int:
@@ -120,8 +109,6 @@ class Chunk:
         self.layers: list[Layer] = []
         self.live = 0
         self._groups: list[Group | None] = []
-        # Integer k has bit k of every group's number of workers: the sum over any rows is then a few
-        # bit counts.
         self._sizes: list[int] = []
 
     @property
@@ -134,21 +121,25 @@ class Chunk:
         """At least half of a chunk's rows are not in use, so that two such fit into one."""
         return self.live <= _ROWS // 2
 
+    @classmethod
+    def of(cls, start: int, members: Iterable[tuple[Group, Offers]]) -> Self:
+        """A chunk of these groups, at most 1,024, in this order: as if each were added."""
+        chunk = cls(start)
+        masks: list[list[int]] = []
+        for group, offers in members:
+            chunk._seat(group, offers)
+            masks.append([*offers])
+        for place, layer in enumerate(chunk.layers):
+            layer.lacking = transposed([each[place] if place < len(each) else 0 for each in masks])
+        return chunk
+
     def add(self, group: Group, offers: Offers) -> None:
         """Gives the group the next row."""
-        group.chunk, group.row = self, len(self._groups)
-        self._groups.append(group)
-        self.live += 1
+        self._seat(group, offers)
         bit = 1 << group.row
-        while len(self.layers) < len(offers):
-            self.layers.append(Layer())
-        for layer, (lacks, families) in zip(self.layers, offers.items(), strict=False):
-            for column in compress(_COLUMNS, selectors(lacks)):
+        for layer, lacks in zip(self.layers, offers, strict=False):
+            for column in columns_of(lacks):
                 layer.lacking[column] |= bit
-            for family in families:
-                layer.offering[family] = layer.offering.get(family, 0) | bit
-        for power in compress(_COLUMNS, selectors(len(group))):
-            _add(self._sizes, bit, power)
 
     def remove(self, group: Group, offers: Offers) -> None:
         """Takes the row of a group, which has no workers left, out of use."""
@@ -163,11 +154,11 @@ class Chunk:
 
     def grow(self, row: int) -> None:
         """Counts one worker more in a row."""
-        _add(self._sizes, 1 << row)
+        add(self._sizes, 1 << row)
 
     def shrink(self, row: int) -> None:
         """Counts one worker less in a row that has some."""
-        _subtract(self._sizes, 1 << row)
+        subtract(self._sizes, 1 << row)
 
     def fitting(self, families: set[Family], needed: bytes) -> int:
         """The rows that offer one of the families with all the needed columns."""
@@ -187,12 +178,26 @@ class Chunk:
         chosen = self._groups if rows is None else compress(self._groups, selectors(rows))
         return (group for group in chosen if group is not None)
 
+    def _seat(self, group: Group, offers: Offers) -> None:
+        """Gives the group the next row, all but what it lacks."""
+        group.chunk, group.row = self, len(self._groups)
+        self._groups.append(group)
+        self.live += 1
+        bit = 1 << group.row
+        while len(self.layers) < len(offers):
+            self.layers.append(Layer())
+        for layer, families in zip(self.layers, offers.values(), strict=False):
+            for family in families:
+                layer.offering[family] = layer.offering.get(family, 0) | bit
+        for power, has in enumerate(selectors(len(group))):
+            add(self._sizes, bit * has, power)
+
 
 def fewest_missing(layer: Layer, rows: int, needed: bytes) -> tuple[int, int]:
     """The least number of needed columns that any of the rows lacks, and the rows that lack so few."""
     counts: list[int] = []
     for lacking in compress(layer.lacking, needed):
-        _add(counts, rows & lacking)
+        add(counts, rows & lacking)
     fewest = 0
     for power, count in reversed(list(enumerate(counts))):
         if rows & ~count:
@@ -200,27 +205,6 @@ def fewest_missing(layer: Layer, rows: int, needed: bytes) -> tuple[int, int]:
         else:
             fewest += 1 << power
     return fewest, rows
-
-
-def _add(counts: list[int], rows: int, power: int = 0) -> None:
-    """Adds 2**power to the count of each of the rows; bit k of all the counts is one integer."""
-    counts.extend([0] * (power - len(counts)))
-    while rows:
-        if power == len(counts):
-            counts.append(0)
-        before = counts[power]
-        counts[power] = before ^ rows
-        rows &= before
-        power += 1
-
-
-def _subtract(counts: list[int], rows: int) -> None:
-    """Subtracts 1 from the count of each of the rows, of which none is 0."""
-    power = 0
-    while rows:
-        counts[power] ^= rows
-        rows &= counts[power]
-        power += 1
 
 
 def _first_ticket(block: tuple[list[int], list[str]]) -> int:

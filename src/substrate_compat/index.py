@@ -2,13 +2,14 @@
 
 A scheduler asks this for each restore, while workers come and go. The answer is what a scan of the fleet
 with `explain_worker` would give. It costs what the fleet has of different hosts, not of workers: those
-with equal runtimes are looked at once, and where all differ, as bitmaps (module `groups`).
+with equal runtimes are looked at once, and where all differ, as bitmaps (module `chunks`).
 """
 
 from collections.abc import Iterator
 from heapq import heappop, heappush, heapreplace
 
-from substrate_compat.chunks import Chunk, Group, selectors
+from substrate_compat.bitmaps import selectors
+from substrate_compat.chunks import Chunk, Group
 from substrate_compat.families import Families, Family
 from substrate_compat.identity import SandboxRuntime, WorkerRuntimes
 from substrate_compat.why_none import WhyNone, why_none
@@ -167,9 +168,7 @@ class WorkerIndex:
             return
         for pair in (slice(max(at - 1, 0), at + 1), slice(at, at + 2)):
             if len(chunks[pair]) == 2 and all(chunk.sparse for chunk in chunks[pair]):
-                merged = Chunk(chunks[pair][0].start)
-                for chunk in chunks[pair]:
-                    for group in chunk.groups():
-                        merged.add(group, self._families.offers(group.runtimes))
-                chunks[pair] = [merged]
+                groups = [group for chunk in chunks[pair] for group in chunk.groups()]
+                members = ((group, self._families.offers(group.runtimes)) for group in groups)
+                chunks[pair] = [Chunk.of(chunks[pair][0].start, members)]
                 return

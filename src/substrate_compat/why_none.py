@@ -6,7 +6,8 @@ from typing import Final
 
 import attrs
 
-from substrate_compat.chunks import Chunk, Group, fewest_missing, selectors
+from substrate_compat.bitmaps import selectors
+from substrate_compat.chunks import Chunk, Group, fewest_missing
 from substrate_compat.cpufeatures import FeatureSet
 from substrate_compat.families import Family, Shape
 from substrate_compat.identity import CPU_FEATURES, SandboxRuntime
