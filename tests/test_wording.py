@@ -133,12 +133,7 @@ def test_worker_verdicts(
                 (),
             ),
             [
-                " ".join(
-                    [
-                        "none of 12,000 workers can restore the snapshot;",
-                        "what speaks against a runtime of how many:",
-                    ]
-                ),
+                "none of 12,000 workers can restore the snapshot; a worker counts under each reason:",
                 "- 12,000 workers: the runtime hash (the binaries and the pause image) differs",
                 "- 3,000 workers: CPU features that the guest saw are missing",
                 "- 2 workers: there is no cpu_vendor",
@@ -154,7 +149,7 @@ def test_worker_verdicts(
                 (NearMiss(("avx", "avx2"), 1, ()),),
             ),
             [
-                "the only worker cannot restore the snapshot; what speaks against a runtime of how many:",
+                "the only worker cannot restore the snapshot; a worker counts under each reason:",
                 "- 1 worker: CPU features that the guest saw are missing",
                 "nearest, where only CPU features are missing:",
                 "- 1 worker: avx, avx2",
@@ -164,7 +159,7 @@ def test_worker_verdicts(
         pytest.param(
             WhyNone(8, (), tuple(NearMiss((name,), 1, ()) for name in "abcdefg")),
             [
-                "none of 8 workers can restore the snapshot; what speaks against a runtime of how many:",
+                "none of 8 workers can restore the snapshot; a worker counts under each reason:",
                 "nearest, where only CPU features are missing:",
                 *(f"- 1 worker: {name}" for name in "abcde"),
                 "- 2 workers: as many features, but others",

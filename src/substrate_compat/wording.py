@@ -187,7 +187,7 @@ def _(why: WhyNone) -> str:
     if not why.workers:
         return "there are no workers"
     total = "the only worker cannot" if why.workers == 1 else f"none of {why.workers:,} workers can"
-    lines = [f"{total} restore the snapshot; what speaks against a runtime of how many:"]
+    lines = [f"{total} restore the snapshot; a worker counts under each reason:"]
     lines.extend(f"- {describe(excluded)}" for excluded in why.excluded)
     if not why.nearest:
         return "\n".join(
