@@ -1,0 +1,1 @@
+"""The library's verdict against real gVisor restores on emulated machines."""
