@@ -3,7 +3,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 SUDO   := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: demo test test-page test-engines bench bench-engines clean
+.PHONY: demo test test-page test-engines bench bench-engines proof proof-here proof-setup clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/substrate-compat demo
@@ -33,6 +33,16 @@ bench: $(VENV)/.bench
 bench-engines: $(VENV)/.engines
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.engines
 	$(BIN)/python -m benchmarks.spark
+
+# PROOF holds options: make proof PROOF='--architecture arm64'
+proof: $(VENV)/.demo
+	@$(BIN)/python -m proof run $(PROOF)
+
+proof-here: $(VENV)/.demo
+	@$(BIN)/python -m proof here
+
+proof-setup: $(VENV)/.demo
+	@$(BIN)/python -m proof setup $(PROOF)
 
 clean:
 	rm -rf $(VENV) .cache build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis

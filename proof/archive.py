@@ -1,10 +1,12 @@
-"""Files to and from a tar archive in memory."""
+"""Files to and from a tar archive in memory, and a file that is written whole or not at all."""
 
 import io
 import tarfile
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 
-__all__ = ["read_tar", "write_tar"]
+__all__ = ["read_tar", "write_tar", "write_whole"]
 
 
 def write_tar(files: Mapping[str, bytes]) -> bytes:
@@ -27,3 +29,11 @@ def read_tar(archive: bytes) -> dict[str, bytes]:
             if content is not None:
                 files[member.name.removeprefix("./")] = content.read()
     return files
+
+
+def write_whole(path: Path, data: bytes, cache: Path) -> None:
+    """Write a file by way of a temporary folder in `cache`, on the same disk."""
+    with tempfile.TemporaryDirectory(dir=cache, prefix="tmp-") as folder:
+        half = Path(folder) / path.name
+        half.write_bytes(data)
+        half.replace(path)

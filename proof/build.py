@@ -12,6 +12,7 @@ from typing import Final
 
 import attrs
 
+from proof.archive import write_whole
 from proof.jobs import ProofError
 from substrate_compat.cpufeatures_table import Architecture
 
@@ -113,9 +114,7 @@ def build_guest(cache: Path, root: Path, architecture: Architecture, runsc: Path
     if not initramfs.exists():
         for old in cache.glob(f"guest-{architecture.value}-*.cpio"):
             old.unlink()
-        with tempfile.TemporaryDirectory(dir=cache, prefix="tmp-") as folder:
-            (Path(folder) / "cpio").write_bytes(data)
-            (Path(folder) / "cpio").replace(initramfs)
+        write_whole(initramfs, data, cache)
     return Guest(architecture, kernel, initramfs, busybox, digest, sha256(runsc), sha256(busybox))
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 import attrs
 
@@ -38,6 +38,11 @@ class Emulator:
     console: str
     boot_seconds: float
     silent_seconds: float
+
+    def patient(self, times: float) -> Self:
+        """The same with longer time limits."""
+        boot, silent = self.boot_seconds * times, self.silent_seconds * times
+        return attrs.evolve(self, boot_seconds=boot, silent_seconds=silent)
 
 
 EMULATORS: Final = {

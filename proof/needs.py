@@ -110,7 +110,8 @@ def check(architecture: Architecture | None) -> None:
     if absent:
         names = "; ".join(need.what for need in absent)
         raise ProofError(
-            f"missing: {names}. Run `make proof-setup`, which does: {' '.join(install_line(absent))}"
+            f"missing: {names}. Run `make proof-setup` (with the same PROOF=), "
+            f"which does: {' '.join(install_line(absent))}"
         )
     version = re.search(r"go([0-9]+)\.([0-9]+)", call(["go", "version"], Path.cwd()))
     if version is None or (int(version[1]), int(version[2])) < OLDEST_GO:
