@@ -1,4 +1,4 @@
-"""The command line: `python -m proof run`, `here` and `setup`."""
+"""The command line: `python -m proof run`, `here`, `judge` and `setup`."""
 
 import asyncio
 import errno
@@ -100,7 +100,16 @@ def run(
         record = _campaign(console, machines, chosen, group, at_once)
         target = output or (CACHE / "other-models" if models else ROOT)
         _write(target, record)
-        sys.exit(_conclude(console, record, target))
+        console.print(f"Report: {target / 'docs/proof.md'}", highlight=False)
+        sys.exit(_conclude(console, record))
+
+
+@main.command()
+@click.argument("record", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def judge(record: Path) -> None:
+    """Hold today's verdicts against a campaign that was recorded; nothing is run."""
+    with _plain_errors():
+        sys.exit(_conclude(Console(), loads_record(record.read_text("utf-8"))))
 
 
 @main.command()
@@ -162,7 +171,8 @@ def _write(target: Path, record: Record) -> None:
     (docs / "proof.md").write_text(report(records), "utf-8")
 
 
-def _conclude(console: Console, record: Record, target: Path) -> int:
+def _conclude(console: Console, record: Record) -> int:
+    """Say what was found; the exit status."""
     for line in summary(record):
         console.print(line, highlight=False)
     for model, reason in record.not_run.items():
@@ -170,7 +180,6 @@ def _conclude(console: Console, record: Record, target: Path) -> int:
     found = list(disagreements(record, workers(record)))
     for line in found:
         console.print(f"DISAGREEMENT {line}", highlight=False, markup=False)
-    console.print(f"Report: {target / 'docs/proof.md'}", highlight=False)
     return DISAGREES if found else INCOMPLETE if record.not_run else 0
 
 
@@ -191,11 +200,9 @@ def _cache_folder() -> Iterator[Path]:
 @contextmanager
 def _plain_errors() -> Iterator[None]:
     """Turn what can go wrong into a line and an exit status."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        yield
+        with _signals():
+            yield
     except KeyboardInterrupt:
         kept = len(list(CACHE.glob("answers/*.tar")))
         raise _StoppedError(
@@ -205,6 +212,19 @@ def _plain_errors() -> Iterator[None]:
         raise _worded(_first(group)) from group
     except (ProofError, CompatError, OSError) as error:
         raise _worded(error) from error
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    """Take the signals that end a program as Ctrl-C, even where the shell had that ignored."""
+    before = {signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler)}
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        before[number] = signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _first(error: BaseException) -> BaseException:

@@ -6,6 +6,7 @@ from typing import Final
 import attrs
 import cattrs
 
+from proof.jobs import ProofError
 from substrate_compat.cpufeatures_table import Architecture
 
 __all__ = ["Level", "Machine", "Record", "Restore", "dumps_record", "loads_record"]
@@ -102,5 +103,14 @@ def _rows(values: list[object] | tuple[object, ...]) -> str:
 
 
 def loads_record(text: str) -> Record:
-    """Read what `dumps_record` wrote."""
-    return _CONVERTER.structure(json.loads(text), Record)
+    """Read what `dumps_record` wrote.
+
+    Raises:
+        ProofError: It is something else; all faults are named.
+    """
+    try:
+        return _CONVERTER.structure(json.loads(text), Record)
+    except json.JSONDecodeError as error:
+        raise ProofError(f"not a record: {error}") from error
+    except cattrs.BaseValidationError as error:
+        raise ProofError(f"not a record: {'; '.join(cattrs.transform_error(error))}") from error

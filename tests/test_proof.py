@@ -4,8 +4,11 @@ from pathlib import Path
 
 import attrs
 import pytest
+from click.testing import CliRunner
 
+from proof.__main__ import main
 from proof.campaign import FLEET, MODELS
+from proof.jobs import ProofError
 from proof.record import Record, Restore, dumps_record, loads_record
 from proof.report import report, summary
 from proof.verdicts import disagreements, judge_chain, judge_level, judge_restores, workers
@@ -44,6 +47,16 @@ def test_record_is_written_as_it_was_read(path: Path) -> None:
     assert dumps_record(loads_record(text)) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("{", "not a record: Expecting"), ("{}", "required field missing @ \\$.architecture")],
+    ids=["no JSON", "no record"],
+)
+def test_something_else_is_no_record(text: str, words: str) -> None:
+    with pytest.raises(ProofError, match=words):
+        loads_record(text)
+
+
 def test_page_is_that_of_the_records() -> None:
     records = [loads_record(path.read_text("utf-8")) for path in RECORDED]
     assert report(records) == (ROOT / "docs/proof.md").read_text("utf-8")
@@ -65,6 +78,35 @@ def test_default_campaign_was_recorded_and_decides_both_ways() -> None:
 
 
 # The check can fail.
+
+
+def _judge(folder: Path, record: Record) -> tuple[int, str]:
+    """What the program makes of a record."""
+    (folder / "record.json").write_text(dumps_record(record), "utf-8")
+    result = CliRunner().invoke(main, ["judge", str(folder / "record.json")])
+    return result.exit_code, result.output.replace("\n", " ")
+
+
+def test_program_approves_of_what_was_recorded(tmp_path: Path) -> None:
+    status, said = _judge(tmp_path, AMD64)
+    assert status == 0
+    assert "Disagreements: 0." in said
+
+
+def test_program_reports_a_worker_with_one_feature_too_many(tmp_path: Path) -> None:
+    machines = tuple(
+        attrs.evolve(each, features=each.features + ",avx2") if each.model == "max,-avx2" else each
+        for each in AMD64.machines
+    )
+    status, said = _judge(tmp_path, attrs.evolve(AMD64, machines=machines))
+    assert status == 1
+    assert "DISAGREEMENT max -> max,-avx2: the verdict is yes, but the restore failed" in said
+
+
+def test_program_does_not_call_a_campaign_with_gaps_a_success(tmp_path: Path) -> None:
+    status, said = _judge(tmp_path, attrs.evolve(AMD64, not_run={"Opteron_G5": "it hung"}))
+    assert status == 3
+    assert "Not run: Opteron_G5: it hung" in said
 
 
 def _with_features(runtime: SandboxRuntime, bits: int) -> SandboxRuntime:

@@ -165,7 +165,7 @@ def test_script_and_absent_program_are_not_static(tmp_path: Path) -> None:
 # Machines: here a program of our own stands where QEMU does.
 
 
-def _machines(folder: Path, program: str, seconds: float = 20) -> Machines:
+def _machines(folder: Path, program: str, boot_seconds: float = 60, silent_seconds: float = 60) -> Machines:
     """Machines of a program that gets QEMU's arguments."""
     for name in ("cache", "answers"):
         (folder / name).mkdir()
@@ -176,7 +176,9 @@ def _machines(folder: Path, program: str, seconds: float = 20) -> Machines:
     guest = Guest(
         Architecture.AMD64, folder / "kernel", folder / "initramfs", folder / "busybox", "d", "e", "f"
     )
-    return Machines(Emulator(str(emulator), "board", "tty", seconds, seconds), guest, folder / "cache")
+    return Machines(
+        Emulator(str(emulator), "board", "tty", boot_seconds, silent_seconds), guest, folder / "cache"
+    )
 
 
 def _run(machines: Machines) -> tuple[bytes, float]:
@@ -184,22 +186,30 @@ def _run(machines: Machines) -> tuple[bytes, float]:
 
 
 @pytest.mark.parametrize(
-    ("program", "words"),
+    ("program", "limits", "words"),
     [
-        ("echo $$ >$0.pid; exec sleep 1000", "it hung: 'boot' took more than 1 s; it printed nothing"),
+        (
+            "echo $$ >$0.pid; exec sleep 1000",
+            (3, 60),
+            "it hung: 'boot' took more than 3 s; it printed nothing",
+        ),
         (
             "echo $$ >$0.pid; echo 'proof: up'; echo 'proof: take max'; exec sleep 1000",
+            (60, 1),
             "it hung: 'take max' took more than 1 s; last line: 'proof: take max'",
         ),
         (
             "echo $$ >$0.pid; echo 'Kernel panic' >&2; exit 1",
+            (60, 60),
             "it stopped before its results were written; last line: 'Kernel panic'",
         ),
     ],
     ids=["boot", "job", "panic"],
 )
-def test_machine_that_hangs_or_fails_leaves_nothing(tmp_path: Path, program: str, words: str) -> None:
-    machines = _machines(tmp_path, program, seconds=1)
+def test_machine_that_hangs_or_fails_leaves_nothing(
+    tmp_path: Path, program: str, limits: tuple[float, float], words: str
+) -> None:
+    machines = _machines(tmp_path, program, *limits)
     with pytest.raises(ProofError) as raised:
         _run(machines)
     assert str(raised.value) == words
