@@ -154,10 +154,11 @@ def _campaign(
         laboratory = Laboratory(machines, version, answers, screen, asyncio.Semaphore(at_once))
         record = asyncio.run(run_campaign(laboratory, models, fleet))
     if not record.not_run:
-        shutil.rmtree(cache / "answers-of-the-last", ignore_errors=True)
-        (cache / "answers-of-the-last").mkdir()
+        last = cache / f"answers-of-the-last-{machines.guest.architecture.value}"
+        shutil.rmtree(last, ignore_errors=True)
+        last.mkdir()
         for kept in laboratory.used:
-            kept.rename(cache / "answers-of-the-last" / kept.name)
+            kept.rename(last / kept.name)
     return record
 
 

@@ -29,7 +29,8 @@ what happened.
 """
 
 _LEGEND = """\
-Rows: where the snapshot was taken. Columns: where it was restored, by the numbers of the rows.
+In the tables that follow, a row is where the snapshot was taken, a column where it was restored, by the
+numbers of the machines.
 
 | cell | the library | gVisor |
 | --- | --- | --- |
@@ -46,7 +47,7 @@ there the library does not promise what needs it.
 
 def report(records: Sequence[Record]) -> str:
     """The whole page, for the campaigns in the order given."""
-    return "\n".join([_HEAD, *(_section(record) for record in records)])
+    return "\n".join([_HEAD, _LEGEND, *(_section(record) for record in records)])
 
 
 def summary(record: Record) -> Iterator[str]:
@@ -71,12 +72,15 @@ def summary(record: Record) -> Iterator[str]:
 
 def _counts(matrix: Sequence[Judgement]) -> str:
     count = Counter(_cell(judgement) for judgement in matrix)
+    parts = [
+        f"{count['+']} yes and alive",
+        f"{count['-']} no and refused, for the very features that the verdict names",
+    ]
     doubtful = count["(+)"] + count["(-)"]
-    return (
-        f"{len(matrix)} restores: {count['+']} yes and alive; {count['-']} no and refused, for the very "
-        f"features that the verdict names; {doubtful} no on a worker without usable XSAVE, where "
-        f"{count['(+)']} went on and {count['(-)']} did not; {count['!']} otherwise."
-    )
+    if doubtful:
+        went = f"{count['(+)']} went on and {count['(-)']} did not"
+        parts.append(f"{doubtful} no on a worker without usable XSAVE, where {went}")
+    return f"{len(matrix)} restores: {'; '.join(parts)}; {count['!']} otherwise."
 
 
 def _cell(judgement: Judgement) -> str:
@@ -99,7 +103,6 @@ def _section(record: Record) -> str:
         "### Machines\n",
         *_table(("", "model", "vendor", "features", "osxsave"), _machines(record)),
         "### Every snapshot on every machine\n",
-        _LEGEND,
         *_matrix(record, judge_restores(record, offered)),
     ]
     return "\n".join([*parts, *_level(record, judge_level(record, offered))])
