@@ -106,6 +106,7 @@ class Laboratory:
         def progress(step: str) -> None:
             self.watcher.step(model, step)
 
+        progress("boot")
         results, seconds = await self.machines.run(model, packed, progress)
         return {**read_tar(results), "seconds": f"{seconds:.1f}".encode()}
 
