@@ -55,7 +55,7 @@ def main() -> None:
 @main.command()
 @_ARCHITECTURE
 def setup(architecture: str) -> None:
-    """Install what is missing (as root)."""
+    """Install what is missing, as root or by sudo."""
     with _plain_errors():
         install(Architecture(architecture))
         Console().print("All that the proof needs is there.")

@@ -1,5 +1,6 @@
 """What a proof needs of the host; what is missing is named with the line that installs it."""
 
+import os
 import re
 import shutil
 import struct
@@ -96,11 +97,10 @@ def install(architecture: Architecture | None) -> None:
     """Install what is missing; the installer's output goes to the terminal."""
     absent = missing(needs(architecture))
     if absent:
-        line = install_line(absent)
-        if subprocess.run(line, check=False).returncode:
-            raise ProofError(
-                f"`{' '.join(line)}` failed; it needs root, and perhaps `apt-get update` first"
-            )
+        sudo = [] if os.geteuid() == 0 else ["sudo"]
+        for line in (["apt-get", "update", "--quiet"], install_line(absent)):
+            if subprocess.run([*sudo, *line], check=False).returncode:
+                raise ProofError(f"`{' '.join([*sudo, *line])}` failed")
     check(architecture)
 
 
