@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,8 @@ import pytest
 import yaml
 
 import vectors
+from refusals import MOVING, under
+from substrate_compat import __main__ as program
 from substrate_compat.cli import run
 from substrate_compat.identity import SandboxRuntime, VersionedSandboxCompat, WorkerRuntimes
 from substrate_compat.wire import (
@@ -92,6 +95,10 @@ class TestProbe:
         status, out, _ = call("probe", "--cpuinfo", DATA / "cpuinfo" / "arm64-cortex-a76.txt")
         assert status == 0
         assert "16 CPU features, from the Features of cpuinfo" in out
+
+    def test_an_amd64_capture_alone_for_people(self, call: Run) -> None:
+        _, out, _ = call("probe", "--cpuinfo", self.CPUINFO)
+        assert out == "architecture          amd64\n"
 
     def test_a_microvm_with_more_keys(self, call: Run) -> None:
         _, out, _ = call(
@@ -573,6 +580,44 @@ def test_the_demo_shows_which_two_of_eight_servers_can(call: Run) -> None:
     assert "snapshot -> AMD EPYC 7713 64-Core Processor: yes\n" in out
     assert "snapshot -> AMD EPYC 9124 16-Core Processor: yes\n" in out
     assert "2 of 8 servers can restore it." in out
+
+
+def test_the_demo_goes_on_where_the_host_tells_nothing(call: Run) -> None:
+    status, out, err = under(MOVING, lambda: call("demo"))
+    assert status == 0
+    assert "2 of 8 servers can restore it." in out
+    assert "And this host?" not in out
+    assert "this host cannot be probed: CPUID: no moving between CPUs" in err
+
+
+def test_an_interrupt_is_told_and_has_its_own_status(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupted(io.TextIOWrapper):
+        @property
+        def buffer(self) -> io.BytesIO:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "stdin", Interrupted(io.BytesIO()))
+    assert run(["decode", "--arch", "amd64", "-"]) == 130
+    assert "error: interrupted" in capsys.readouterr().err
+
+
+def test_the_program_exits_with_the_status_of_the_command_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["substrate-compat", "compare", "fpu", "pni"])
+    monkeypatch.delitem(sys.modules, "substrate_compat.__main__", raising=False)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("substrate_compat", run_name="__main__")
+    assert ended.value.code == 1
+    assert capsys.readouterr().out.startswith("A is neither")
+
+
+def test_the_program_without_its_command_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "substrate_compat.cli", None)
+    with pytest.raises(SystemExit, match=r"pip install 'substrate-compat\[cli\]'"):
+        program.main()
 
 
 class TestProgram:

@@ -5,6 +5,7 @@ not understood or wrong usage, 3 yes but not certain where `--strict` is given.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 import click
 
@@ -14,6 +15,8 @@ from substrate_compat.cli.output import complain
 from substrate_compat.errors import CompatError
 
 __all__ = ["main", "run"]
+
+_INTERRUPTED: Final = 130
 
 
 @click.group(
@@ -47,8 +50,8 @@ def run(arguments: Sequence[str]) -> int:
     try:
         status = main.main(arguments, prog_name="substrate-compat", standalone_mode=False)
     except click.exceptions.Abort:
-        complain("aborted")
-        return 2
+        complain("interrupted")
+        return _INTERRUPTED
     except click.ClickException as error:
         error.show()
         return error.exit_code
