@@ -175,11 +175,11 @@ def _verify(level: str, guest: str, architecture: Architecture | None, as_json: 
     """
     allowed = _read_level(level, architecture)
     cpu = parse_cpuinfo(read_text(guest), allowed.architecture)
+    if not cpu.looks_like_gvisor:
+        raise InputError(guest, "gVisor did not write this cpuinfo", "read it inside the sandbox")
     seen = cpu.flags | cpu.varying_flags
     beyond = beyond_level(seen, allowed)
     unseen = sorted(guest_flags(allowed) - seen)
-    if not cpu.looks_like_gvisor:
-        note("gVisor did not write this cpuinfo: was it read inside the sandbox?")
     name = level_name(allowed)
     if as_json:
         say_json({"level": name, "underLevel": not beyond, "beyond": [*beyond], "unseen": unseen})
