@@ -25,11 +25,9 @@ from sqlalchemy import URL, Connection, MetaData, create_engine, make_url, selec
 from benchmarks import engine_fleet
 from benchmarks.plans import explain
 from postgres import postgres_server
-from substrate_compat.candidates import candidates
-from substrate_compat.fleet import put_workers, read_runtimes
 from substrate_compat.identity import SandboxRuntime
 from substrate_compat.match import matches
-from substrate_compat.tables import FleetTables, prepare
+from substrate_compat.tables import FleetTables, candidates, prepare, put_workers, read_runtimes
 
 __all__ = ["main"]
 

@@ -22,9 +22,7 @@ from sqlalchemy import MetaData, create_engine, text
 from sqlalchemy.engine import Connection
 
 from benchmarks.retirement_data import SETS, RetirementData
-from substrate_compat.fleet import refresh_restore_pairs
-from substrate_compat.retirement import stranded
-from substrate_compat.tables import FleetTables
+from substrate_compat.tables import FleetTables, refresh_restore_pairs, stranded
 
 __all__ = ["SparkRun", "differences", "main", "retire"]
 

@@ -8,11 +8,9 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.dialects import postgresql
 
 from fleets import AWKWARD, Workers, empty, fleets, gvisor, on_a_database, real_fleet, rules, scan
-from substrate_compat.candidates import candidates
 from substrate_compat.errors import InputError
-from substrate_compat.fleet import put_workers
 from substrate_compat.identity import SandboxRuntime, WorkerRuntimes
-from substrate_compat.tables import FleetTables
+from substrate_compat.tables import FleetTables, candidates, put_workers
 
 
 def ask(

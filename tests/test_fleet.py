@@ -12,7 +12,11 @@ from sqlalchemy.exc import DBAPIError, InvalidRequestError
 
 from fleets import Workers, empty, fleets, gvisor, ids, on_a_database, read_workers, without_nul
 from substrate_compat.errors import InputError
-from substrate_compat.fleet import (
+from substrate_compat.identity import SandboxRuntime, WorkerRuntimes
+from substrate_compat.match import matches
+from substrate_compat.tables import (
+    FleetTables,
+    identity_key,
     put_snapshots,
     put_workers,
     read_runtimes,
@@ -21,9 +25,6 @@ from substrate_compat.fleet import (
     remove_unused_runtimes,
     remove_workers,
 )
-from substrate_compat.identity import SandboxRuntime, WorkerRuntimes
-from substrate_compat.match import matches
-from substrate_compat.tables import FleetTables, identity_key
 
 ONE, TWO, THREE, FOUR = (gvisor(architecture="amd64", cpu_features=mask) for mask in ("1", "2", "3", "0x4"))
 

@@ -239,6 +239,19 @@ def test_why_none_counts_a_worker_under_each_reason() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "runtimes",
+    [
+        pytest.param(worker(gvisor("1"), gvisor("0", cpu_cache_line="64")), id="by the default"),
+        pytest.param(worker(gvisor("0", cpu_cache_line="64"), gvisor("1")), id="by another runtime"),
+    ],
+)
+def test_the_nearest_miss_is_that_of_the_runtime_that_lacks_least(runtimes: WorkerRuntimes) -> None:
+    told = index_of({"a": runtimes}).why_none(gvisor("3"))
+    assert told is not None
+    assert told.nearest == (NearMiss(("pclmulqdq",), 1, (gvisor("1"),)),)
+
+
 def test_why_none_of_an_empty_index() -> None:
     for snapshot in (None, gvisor()):
         assert WorkerIndex().why_none(snapshot) == WhyNone(0, (), ())

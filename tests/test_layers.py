@@ -37,17 +37,13 @@ ORDER = (
     "rows",
     "pairs",
     "tables",
-    "candidates",
-    "fleet",
-    "retirement",
     "registration",
     "wording",
     "cli",
     "__main__",
 )
-ONLY_IN = {"cattrs": {"wire"}, "sqlalchemy": {"tables", "candidates", "fleet", "retirement", "cli"}}
-PACKAGES = {"cli", "registration", "wire"}
-ONLY_IN = {"cattrs": {"wire"}, "sqlalchemy": {"tables"}}
+PACKAGES = {"cli", "registration", "tables", "wire"}
+ONLY_IN = {"cattrs": {"wire"}, "sqlalchemy": {"tables", "cli"}}
 PACKAGE = Path(substrate_compat.__file__).parent
 
 

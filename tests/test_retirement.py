@@ -5,11 +5,9 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, select
 
 from fleets import Workers, empty, fleets, gvisor, on_a_database, real_fleet, without_nul
-from substrate_compat.fleet import put_snapshots, put_workers, refresh_restore_pairs
 from substrate_compat.identity import SandboxRuntime, WorkerRuntimes
 from substrate_compat.match import explain_worker, matches
-from substrate_compat.retirement import stranded
-from substrate_compat.tables import FleetTables
+from substrate_compat.tables import FleetTables, put_snapshots, put_workers, refresh_restore_pairs, stranded
 
 Counts = dict[str, tuple[int, int]]
 

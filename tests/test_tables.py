@@ -23,7 +23,6 @@ from sqlalchemy.types import TypeDecorator
 from fleets import AWKWARD, empty, gvisor, on_a_database, rules, without_nul
 from strategies import near_snapshots
 from substrate_compat.errors import CompatError, InputError
-from substrate_compat.fleet import put_snapshots, put_workers, read_runtimes
 from substrate_compat.identity import SandboxRuntime, VersionedSandboxCompat, WorkerRuntimes
 from substrate_compat.match import matches
 from substrate_compat.tables import (
@@ -31,6 +30,9 @@ from substrate_compat.tables import (
     attribute_rows,
     identity_key,
     prepare,
+    put_snapshots,
+    put_workers,
+    read_runtimes,
     restores,
     runtime_row,
 )

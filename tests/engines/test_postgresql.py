@@ -10,10 +10,8 @@ from sqlalchemy.exc import DBAPIError
 
 from fleets import gvisor, read_workers
 from postgres import Postgres, postgres_server
-from substrate_compat.candidates import candidates
-from substrate_compat.fleet import put_workers
 from substrate_compat.identity import WorkerRuntimes
-from substrate_compat.tables import FleetTables, identity_key, prepare
+from substrate_compat.tables import FleetTables, candidates, identity_key, prepare, put_workers
 
 WORKERS = 20_000
 

@@ -8,12 +8,17 @@ import attrs
 from sqlalchemy import Connection, MetaData, create_engine, func, make_url, select
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
-from substrate_compat.candidates import candidates
 from substrate_compat.errors import HostError, InputError, quoted
-from substrate_compat.fleet import put_snapshots, put_workers, refresh_restore_pairs
 from substrate_compat.identity import SandboxRuntime, WorkerRuntimes
-from substrate_compat.retirement import stranded
-from substrate_compat.tables import FleetTables, prepare
+from substrate_compat.tables import (
+    FleetTables,
+    candidates,
+    prepare,
+    put_snapshots,
+    put_workers,
+    refresh_restore_pairs,
+    stranded,
+)
 
 __all__ = ["Affected", "Database", "Retirement"]
 

@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 from sqlalchemy import Select, case, func, select
 
-from substrate_compat.tables import FleetTables
+from substrate_compat.tables.schema import FleetTables
 
 __all__ = ["stranded"]
 

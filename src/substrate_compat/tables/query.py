@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from substrate_compat.errors import InputError
 from substrate_compat.identity import SandboxRuntime
-from substrate_compat.tables import FleetTables, restores
+from substrate_compat.tables.schema import FleetTables, restores
 
 __all__ = ["candidates"]
 

@@ -34,7 +34,7 @@ from substrate_compat.rows import (
     snapshot_row,
     worker_rows,
 )
-from substrate_compat.tables import FleetTables
+from substrate_compat.tables.schema import FleetTables
 
 __all__ = [
     "put_snapshots",

@@ -31,27 +31,9 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from substrate_compat.errors import InputError, quoted
 from substrate_compat.identity import ARCHITECTURE, CPU_FEATURES, SandboxRuntime
-from substrate_compat.rows import (
-    WORDS,
-    attribute_rows,
-    identity_key,
-    mask_words,
-    runtime_row,
-    snapshot_row,
-    worker_rows,
-)
+from substrate_compat.rows import WORDS, mask_words
 
-__all__ = [
-    "FleetTables",
-    "UnstorableError",
-    "attribute_rows",
-    "identity_key",
-    "prepare",
-    "restores",
-    "runtime_row",
-    "snapshot_row",
-    "worker_rows",
-]
+__all__ = ["FleetTables", "UnstorableError", "prepare", "restores"]
 
 _POSTGRESQL: Final = "postgresql"
 
