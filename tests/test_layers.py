@@ -13,6 +13,7 @@ ORDER = (
     "cpufeatures_table",
     "cpufeatures",
     "cpuid",
+    "guest",
     "hosts",
     "partition",
     "levels",

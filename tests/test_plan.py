@@ -14,8 +14,8 @@ from substrate_compat.cpufeatures import FeatureSet
 from substrate_compat.cpufeatures_table import Architecture
 from substrate_compat.cpuinfo import CpuInfo, parse_cpuinfo
 from substrate_compat.errors import ConfigError, InputError
+from substrate_compat.guest import XSAVE_NOTE
 from substrate_compat.identity import SandboxRuntime, WorkerRuntimes
-from substrate_compat.levels import XSAVE_NOTE
 from substrate_compat.match import Mismatch, Reason, explain_worker, stamp
 from substrate_compat.plan import (
     Asset,

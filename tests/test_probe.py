@@ -11,6 +11,7 @@ from substrate_compat.cpufeatures import FeatureSet
 from substrate_compat.cpufeatures_table import Architecture
 from substrate_compat.cpuinfo import CpuInfo, cpu_flags_hash, parse_cpuinfo
 from substrate_compat.errors import InputError
+from substrate_compat.guest import XSAVE_NOTE
 from substrate_compat.identity import (
     CPU_CACHE_LINE,
     CPU_FEATURES,
@@ -25,7 +26,7 @@ from substrate_compat.identity import (
     SANDBOX_RUNTIME_HASH,
     Profile,
 )
-from substrate_compat.levels import XSAVE_NOTE, offered
+from substrate_compat.levels import offered
 from substrate_compat.probe import ATTRIBUTE_KEYS, probe
 from vectors import Capture, amd64, captures
 

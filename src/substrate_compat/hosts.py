@@ -10,8 +10,9 @@ from typing import Final
 from substrate_compat.cpufeatures import FeatureSet
 from substrate_compat.cpufeatures_table import Architecture
 from substrate_compat.errors import InputError, quoted
+from substrate_compat.guest import require_amd64
 
-__all__ = ["equal_hosts", "named", "require_amd64", "require_basis"]
+__all__ = ["equal_hosts", "named", "require_basis"]
 
 _BASIS: Final = tuple(
     (FeatureSet.from_names(Architecture.AMD64, names.split(",")), why)
@@ -47,20 +48,6 @@ def equal_hosts(hosts: Mapping[str, FeatureSet]) -> dict[FeatureSet, tuple[str, 
         groups.setdefault(hosts[name], []).append(name)
     _require_basis_everywhere(groups)
     return {features: tuple(groups[features]) for features in sorted(groups, key=attrgetter("bits"))}
-
-
-def require_amd64(features: FeatureSet) -> None:
-    """Refuse a set of an architecture on which gVisor starts no sandbox under a level.
-
-    Raises:
-        InputError: the set is not of amd64.
-    """
-    if features.architecture is not Architecture.AMD64:
-        raise InputError(
-            "level",
-            f"gVisor knows no levels on {features.architecture}",
-            "pin the fleet to equal hosts instead",
-        )
 
 
 def require_basis(features: FeatureSet) -> None:

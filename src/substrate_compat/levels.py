@@ -1,4 +1,4 @@
-"""What gVisor shows a guest of its host's CPU: the XSAVE trap, and levels below the host.
+"""Levels: what gVisor shows a guest at most, so that every host of a fleet restores every snapshot.
 
 A level is the feature set that all hosts of a fleet share. gVisor can be told to show guests no more
 than that, by an annotation of the sandbox; then every host of the fleet can restore every snapshot.
@@ -13,15 +13,15 @@ from typing import Final
 
 import attrs
 
-from substrate_compat.cpufeatures import FeatureSet, known_features
+from substrate_compat.cpufeatures import FeatureSet
 from substrate_compat.cpufeatures_table import AMD64_FEATURES, Architecture
 from substrate_compat.errors import InputError
-from substrate_compat.hosts import equal_hosts, named, require_amd64, require_basis
+from substrate_compat.guest import claimed, guest_flags, levelled, offered
+from substrate_compat.hosts import equal_hosts, named, require_basis
 from substrate_compat.partition import MOST_EXACT, partition
 
 __all__ = [
     "ANNOTATION",
-    "XSAVE_NOTE",
     "Level",
     "LevelChoice",
     "LevelGroup",
@@ -39,14 +39,6 @@ __all__ = [
 
 ANNOTATION: Final = "dev.gvisor.internal.cpufeatures"
 """The annotation of a sandbox that tells gVisor which features to show, at most."""
-XSAVE_NOTE: Final = (
-    "this host has no usable XSAVE (no `osxsave`): there runsc reports `xsave` or not from run to run, and "
-    "gVisor refuses its own snapshots at random; so the worker does not offer `xsave`, and its snapshots "
-    "count as needing it"
-)
-"""What a person should know about a host without `osxsave`."""
-
-_XSAVE: Final = FeatureSet.from_names(Architecture.AMD64, ["xsave"])
 _UNCONFIRMED: Final = FeatureSet.from_names(
     Architecture.AMD64, [feature.name for feature in AMD64_FEATURES if not feature.confirmed]
 )
@@ -104,49 +96,6 @@ class LevelChoice:
         """What each further level would gain over the one before it."""
         further = self.losses[len(self.groups) - 1 :]
         return tuple(more - less for more, less in pairwise(further))
-
-
-def offered(features: FeatureSet) -> FeatureSet:
-    """What a gVisor worker safely offers of the set that runsc reports for it.
-
-    Where `osxsave` is absent, runsc reports `xsave` from run to run or not, and refuses its own
-    snapshots at random; so there a worker does not offer `xsave`. Every other set is offered whole.
-
-    >>> host = FeatureSet.from_names(Architecture.AMD64, ["fpu", "xsave"])
-    >>> offered(host).names
-    ('fpu',)
-    """
-    return features - _XSAVE if _without_usable_xsave(features) else features
-
-
-def claimed(features: FeatureSet) -> FeatureSet:
-    """What a snapshot safely claims to need, taken where a guest saw `features`.
-
-    The other half of the rule of `offered`: where `osxsave` is absent, runsc may have put `xsave` into
-    the snapshot, so it counts as needed.
-
-    >>> host = FeatureSet.from_names(Architecture.AMD64, ["fpu"])
-    >>> claimed(host).names
-    ('fpu', 'xsave')
-    """
-    return features | _XSAVE if _without_usable_xsave(features) else features
-
-
-def levelled(host: FeatureSet, allowed: FeatureSet) -> FeatureSet:
-    """What a guest sees on `host` when gVisor is told to show no more than `allowed`.
-
-    That is the intersection, and `xsave` if the host has it, which gVisor turns on again.
-
-    Raises:
-        InputError: a set that is not of amd64: gVisor starts no sandbox under the annotation elsewhere.
-
-    >>> host = FeatureSet.from_names(Architecture.AMD64, ["fpu", "xsave", "avx2"])
-    >>> levelled(host, FeatureSet.from_names(Architecture.AMD64, ["fpu", "aes"])).names
-    ('fpu', 'xsave')
-    """
-    require_amd64(host)
-    require_amd64(allowed)
-    return host & (allowed | _XSAVE)
 
 
 def common_level(hosts: Mapping[str, FeatureSet]) -> Level:
@@ -218,16 +167,6 @@ def level_name(features: FeatureSet) -> str:
     return f"level-{hashlib.sha256(features.hex.encode()).hexdigest()[:12]}"
 
 
-def guest_flags(features: FeatureSet) -> frozenset[str]:
-    """The flags that a guest's own `/proc/cpuinfo` has where gVisor shows it `features`.
-
-    >>> guest_flags(FeatureSet.from_names(Architecture.AMD64, ["avx2", "osxsave"]))
-    frozenset({'avx2'})
-    """
-    rows = known_features(features.architecture)
-    return frozenset(row.name for row in rows if row.in_proc_cpuinfo and row.name in features)
-
-
 def beyond_level(flags: Iterable[str], level: FeatureSet) -> tuple[str, ...]:
     """The flags of a guest's `/proc/cpuinfo` that it would not see under `level`, sorted.
 
@@ -289,7 +228,3 @@ def _check_weights(hosts: Mapping[str, FeatureSet], weights: Mapping[str, int]) 
         raise InputError("weights", f"no host is called {named(unknown)}", "name hosts of the fleet")
     if negative := {name for name, weight in weights.items() if weight < 0}:
         raise InputError("weights", f"negative for {named(negative)}", "a weight is 0 or more")
-
-
-def _without_usable_xsave(features: FeatureSet) -> bool:
-    return features.architecture is Architecture.AMD64 and "osxsave" not in features

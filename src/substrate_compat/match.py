@@ -14,6 +14,7 @@ import attrs
 from substrate_compat.cpufeatures import FeatureSet
 from substrate_compat.cpufeatures_table import Architecture
 from substrate_compat.errors import InputError
+from substrate_compat.guest import claimed, levelled
 from substrate_compat.identity import (
     ARCHITECTURE,
     CPU_CACHE_LINE,
@@ -27,7 +28,6 @@ from substrate_compat.identity import (
     VersionedSandboxCompat,
     WorkerRuntimes,
 )
-from substrate_compat.levels import claimed, levelled
 
 __all__ = [
     "Mismatch",

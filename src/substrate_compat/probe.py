@@ -12,6 +12,7 @@ import attrs
 from substrate_compat.cpufeatures import FeatureSet
 from substrate_compat.cpuinfo import CpuInfo, cpu_flags_hash, parse_cpuinfo, read_cpuinfo
 from substrate_compat.errors import InputError, quoted
+from substrate_compat.guest import XSAVE_NOTE, claimed, offered
 from substrate_compat.identity import (
     ARCHITECTURE,
     CPU_CACHE_LINE,
@@ -26,7 +27,6 @@ from substrate_compat.identity import (
     SandboxRuntime,
     VersionedSandboxCompat,
 )
-from substrate_compat.levels import XSAVE_NOTE, claimed, offered
 from substrate_compat.runsc import parse_cpu_features, run_cpu_features
 from substrate_compat.runtime_hash import asset_digest
 
@@ -112,7 +112,7 @@ def probe(
         InputError: a key that cannot be probed, features of another architecture than `cpu`, a runtime
             hash that is none, or a profile of which nothing could be read.
 
-    For class gvisor `cpu_features` is what a worker may safely offer (see `levels.offered`).
+    For class gvisor `cpu_features` is what a worker may safely offer (see `guest.offered`).
 
     >>> cpu = parse_cpuinfo("processor : 0\nFeatures : fp asimd aes\n")
     >>> probed = probe(GVISOR, cpu)

@@ -11,8 +11,9 @@ from typing import Final
 from substrate_compat.cpufeatures import decode_cpu_features
 from substrate_compat.cpufeatures_table import Architecture
 from substrate_compat.errors import quoted
+from substrate_compat.guest import XSAVE_NOTE
 from substrate_compat.identity import ARCHITECTURE, CPU_CACHE_LINE, SANDBOX_RUNTIME_HASH
-from substrate_compat.levels import XSAVE_NOTE, Level, LevelChoice, level_name, unannounced
+from substrate_compat.levels import Level, LevelChoice, level_name, unannounced
 from substrate_compat.match import Mismatch, Reason, Unchecked, Verdict, WorkerVerdict
 from substrate_compat.plan import LeftOut, Plan
 from substrate_compat.probe import Probed
