@@ -12,6 +12,7 @@ ORDER = (
     "errors",
     "cpufeatures_table",
     "cpufeatures",
+    "compact",
     "cpuid",
     "guest",
     "hosts",

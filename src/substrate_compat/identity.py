@@ -12,13 +12,12 @@ from typing import Final, Self
 
 import attrs
 
+from substrate_compat.compact import COMPACT_BITS, compact
 from substrate_compat.cpufeatures import (
     FeatureSet,
     decode_cpu_features,
-    named_bits,
     parse_architecture,
 )
-from substrate_compat.cpufeatures_table import Architecture
 from substrate_compat.errors import InputError, quoted
 
 __all__ = [
@@ -66,12 +65,10 @@ _MAX_KEY: Final = 128
 _MAX_SANDBOX_CLASS: Final = 63
 _MAX_SCHEMA_VERSION: Final = 64
 
-# Two bits more make "is there a readable feature set?" part of the same subset test. They take the lowest
-# numbers without a row: the cost of a match goes by the length of the integers.
-_NAMED: Final = named_bits(Architecture.AMD64) | named_bits(Architecture.ARM64)
-_READABLE: Final = ~_NAMED & (_NAMED + 1)
-_UNREADABLE: Final = ~(_NAMED | _READABLE) & ((_NAMED | _READABLE) + 1)
-MATCH_BITS: Final = _NAMED | _READABLE | _UNREADABLE
+# Two bits more make "is there a readable feature set?" part of the same subset test.
+_READABLE: Final = 1 << COMPACT_BITS
+_UNREADABLE: Final = 2 << COMPACT_BITS
+MATCH_BITS: Final = (4 << COMPACT_BITS) - 1
 """Every bit that `needs` and `lacks` may have."""
 
 
@@ -110,8 +107,8 @@ class VersionedSandboxCompat:
         equalities: the pairs that a match compares by equality: all but `cpu_features`.
         features: the set that `cpu_features` stands for; None where it is absent or unreadable, be
             it for its text or for want of a readable `architecture`.
-        needs: the bits that a worker must have to restore this: the mask, and a bit of our own that
-            every worker with a readable set has; no worker has the one that an unreadable set needs.
+        needs: the bits that a worker must have to restore this: the compact mask, and a bit of our own
+            that every worker with a readable set has; no worker has what an unreadable set needs.
         lacks: the bits that this worker does not have. Its features suffice exactly if
             `snapshot.needs & worker.lacks == 0`.
 
@@ -138,7 +135,7 @@ class VersionedSandboxCompat:
         needs = 0
         lacks = MATCH_BITS
         if features is not None:
-            needs = features.bits | _READABLE
+            needs = compact(features.bits) | _READABLE
             lacks ^= needs
         elif CPU_FEATURES in values:
             needs = _UNREADABLE

@@ -128,23 +128,24 @@ def _nearest(
     features = snapshot.compat_version.features
     if features is None or not families:
         return ()
-    needs = snapshot.compat_version.needs
-    fewest, groups = _nearest_groups(chunks, families, selectors(needs))
+    fewest, groups = _nearest_groups(chunks, families, selectors(snapshot.compat_version.needs))
     alike = {family.runtime.same for family in families}
-    workers: Counter[int] = Counter()
-    runtimes: defaultdict[int, dict[SandboxRuntime, None]] = defaultdict(dict)
+    workers: Counter[FeatureSet] = Counter()
+    runtimes: defaultdict[FeatureSet, dict[SandboxRuntime, None]] = defaultdict(dict)
     for group in sorted(groups, key=Group.first_ticket):
         near = set()
         for runtime in group.runtimes:
-            missing = needs & runtime.compat_version.lacks
-            if missing.bit_count() == fewest and runtime.same in alike:
+            held = runtime.compat_version.features
+            if held is None or runtime.same not in alike:
+                continue
+            missing = features - held
+            if len(missing) == fewest:
                 near.add(missing)
                 runtimes[missing][runtime] = None
         for missing in near:
             workers[missing] += len(group)
     misses = [
-        NearMiss(FeatureSet(features.architecture, missing).names, count, tuple(runtimes[missing]))
-        for missing, count in workers.items()
+        NearMiss(missing.names, count, tuple(runtimes[missing])) for missing, count in workers.items()
     ]
     return tuple(sorted(misses, key=lambda miss: (-miss.workers, miss.features)))
 

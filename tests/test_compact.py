@@ -1,0 +1,34 @@
+"""Compact masks: as many bits, in the same relation, in fewer digits."""
+
+from hypothesis import given
+
+from strategies import amd64_sets, pairs_of_sets
+from substrate_compat.compact import COMPACT_BITS, compact
+from substrate_compat.cpufeatures import FeatureSet, known_features
+from substrate_compat.cpufeatures_table import Architecture
+
+
+def test_every_feature_keeps_a_bit_of_its_own_in_order() -> None:
+    for architecture in Architecture:
+        bits = [compact(1 << feature.value) for feature in known_features(architecture)]
+        assert all(bit.bit_count() == 1 for bit in bits)
+        assert bits == sorted(set(bits))
+
+
+def test_the_highest_bit_is_the_last() -> None:
+    highest = known_features(Architecture.AMD64)[-1].value
+    assert compact(1 << highest) == 1 << COMPACT_BITS - 1
+    assert highest + 1 > COMPACT_BITS
+
+
+@given(pairs_of_sets())
+def test_subsets_stay_subsets_and_no_others_become_one(pair: tuple[FeatureSet, FeatureSet]) -> None:
+    one, other = pair
+    assert (compact(one.bits) & ~compact(other.bits) == 0) is (one <= other)
+
+
+@given(amd64_sets, amd64_sets)
+def test_compacting_goes_with_every_operation(one: FeatureSet, other: FeatureSet) -> None:
+    assert compact((one & other).bits) == compact(one.bits) & compact(other.bits)
+    assert compact((one | other).bits) == compact(one.bits) | compact(other.bits)
+    assert len(one) == compact(one.bits).bit_count()
