@@ -53,9 +53,9 @@ class Figure:
     @property
     def most(self) -> float | None:
         """The bar on the seconds in large."""
-        if not _HELD_TO_BARS[self.engine] or self.case == _SCAN:
-            return None
-        return _MOST_SECONDS_OF_UPSERT if self.case == _UPSERT else _MOST_SECONDS
+        if self.case == _UPSERT:
+            return _MOST_SECONDS_OF_UPSERT if self.engine == "postgresql" else None
+        return _MOST_SECONDS if _HELD_TO_BARS[self.engine] and self.case != _SCAN else None
 
     @property
     def most_growth(self) -> float | None:
