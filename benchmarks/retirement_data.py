@@ -115,7 +115,9 @@ class RetirementData:
 
 
 def _insert(database: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Sequence[Cell]]) -> None:
-    database.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    lists = ", ".join(["unnest(?)"] * len(columns))
+    database.execute(f"INSERT INTO {table} SELECT {lists}", columns)
 
 
 def _worker_id(number: int) -> str:

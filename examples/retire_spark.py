@@ -66,16 +66,21 @@ def stranded(spark: SparkSession, tables: str, workers_to_go: Sequence[str]) -> 
     keys = spark.createDataFrame([*numbers.items()], "runtime_key string, number int")
     going = spark.createDataFrame([(worker_id,) for worker_id in workers_to_go], "worker_id string")
 
-    each_worker = (
-        workers.join(F.broadcast(matching), "runtime_key")
-        .groupBy("worker_id")
-        .agg(F.array_distinct(F.flatten(F.collect_list("restores"))).alias("restores"))
+    # Workers that offer the same are counted once, and asked once.
+    each = workers.groupBy("worker_id").agg(F.array_sort(F.collect_set("runtime_key")).alias("offer"))
+    alike = (
+        each.join(F.broadcast(going.withColumn("goes", F.lit(1))), "worker_id", "left")
+        .groupBy("offer")
+        .agg(F.count("*").alias("workers"), F.count_if(F.col("goes").isNull()).alias("workers_left"))
     )
     counts = (
-        each_worker.join(F.broadcast(going.withColumn("goes", F.lit(1))), "worker_id", "left")
-        .select(F.explode("restores").alias("number"), F.col("goes").isNull().cast("long").alias("stays"))
+        alike.withColumn("runtime_key", F.explode("offer"))
+        .join(F.broadcast(matching), "runtime_key")
+        .withColumn("number", F.explode("restores"))
+        .select("offer", "workers", "workers_left", "number")
+        .distinct()
         .groupBy("number")
-        .agg(F.count("*").alias("workers"), F.sum("stays").alias("workers_left"))
+        .agg(F.sum("workers").alias("workers"), F.sum("workers_left").alias("workers_left"))
         .join(F.broadcast(keys), "number")
         .drop("number")
     )

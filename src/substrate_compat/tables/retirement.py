@@ -7,7 +7,7 @@ joins and counts, whose work grows with the rows, not with snapshots times worke
 
 from collections.abc import Collection
 
-from sqlalchemy import Select, case, func, select
+from sqlalchemy import BigInteger, ColumnElement, Select, case, cast, func, select
 
 from substrate_compat.tables.schema import FleetTables
 
@@ -29,20 +29,49 @@ def stranded(fleet: FleetTables, workers_to_go: "Collection[str] | Select[str]")
     ['snapshot_id', 'workers', 'workers_left']
     """
     worker, pair, snapshot = fleet.worker_runtime.c, fleet.restore_pair.c, fleet.snapshot.c
+    # Workers that offer the same are counted once, and one of them is asked for all.
+    stays = case((worker.worker_id.in_(workers_to_go), 0), else_=1)
+    each = (
+        select(
+            worker.worker_id,
+            func.min(stays).label("stays"),
+            func.aggregate_strings(worker.runtime_key, ",").label("offer"),
+        )
+        .group_by(worker.worker_id)
+        .subquery("each")
+    )
+    alike = (
+        select(
+            func.min(each.c.worker_id).label("worker_id"),
+            func.count().label("workers"),
+            func.sum(each.c.stays).label("workers_left"),
+        )
+        .group_by(each.c.offer)
+        .subquery("alike")
+    )
     able = (
-        select(pair.snapshot_key, worker.worker_id)
-        .join(fleet.restore_pair, worker.runtime_key == pair.worker_key)
+        select(pair.snapshot_key, alike.c.worker_id, alike.c.workers, alike.c.workers_left)
+        .join(fleet.worker_runtime, worker.worker_id == alike.c.worker_id)
+        .join(fleet.restore_pair, pair.worker_key == worker.runtime_key)
         .distinct()
         .subquery("able")
     )
-    stays = case((able.c.worker_id.in_(workers_to_go), 0), else_=1)
     counts = (
-        select(able.c.snapshot_key, func.count().label("workers"), func.sum(stays).label("workers_left"))
+        select(
+            able.c.snapshot_key,
+            func.sum(able.c.workers).label("workers"),
+            func.sum(able.c.workers_left).label("workers_left"),
+        )
         .group_by(able.c.snapshot_key)
         .subquery("counts")
     )
     return select(
         snapshot.snapshot_id,
-        func.coalesce(counts.c.workers, 0).label("workers"),
-        func.coalesce(counts.c.workers_left, 0).label("workers_left"),
+        _integer(counts.c.workers).label("workers"),
+        _integer(counts.c.workers_left).label("workers_left"),
     ).join(counts, snapshot.runtime_key == counts.c.snapshot_key, isouter=True)
+
+
+def _integer(count: ColumnElement[int]) -> ColumnElement[int]:
+    """0 for none; a sum of counts is of a wider type in some engines."""
+    return cast(func.coalesce(count, 0), BigInteger)
