@@ -12,7 +12,7 @@ test: $(VENV)/.test
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/pytest --cov --cov-report=term
+	$(BIN)/pytest --numprocesses auto --cov --cov-report=term
 
 test-page: $(VENV)/.test
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { \
