@@ -207,7 +207,8 @@ class SandboxRuntime:
         put(self, "lacks", compat.lacks)
 
 
-@attrs.frozen
+# An index looks a worker's runtimes up at each change; the hash of all their texts is worth keeping.
+@attrs.frozen(cache_hash=True)
 class WorkerRuntimes:
     """What one worker can restore.
 
