@@ -34,10 +34,11 @@ class Group:
     skip.
     """
 
-    __slots__ = ("blocks", "chunk", "row", "runtimes")
+    __slots__ = ("blocks", "chunk", "offers", "row", "runtimes")
 
-    def __init__(self, runtimes: WorkerRuntimes) -> None:
+    def __init__(self, runtimes: WorkerRuntimes, offers: Offers) -> None:
         self.runtimes = runtimes
+        self.offers = offers
         self.blocks: list[tuple[list[int], list[str]]] = []
         self.chunk: Chunk
         self.row: int
@@ -122,35 +123,36 @@ class Chunk:
         return self.live <= _ROWS // 2
 
     @classmethod
-    def of(cls, start: int, members: Iterable[tuple[Group, Offers]]) -> Self:
+    def of(cls, start: int, groups: Iterable[Group]) -> Self:
         """A chunk of these groups, at most 1,024, in this order: as if each were added."""
         chunk = cls(start)
         masks: list[list[int]] = []
-        for group, offers in members:
-            chunk._seat(group, offers)
-            masks.append([*offers])
+        for group in groups:
+            chunk._seat(group)
+            masks.append([lacks for lacks, _ in group.offers])
         for place, layer in enumerate(chunk.layers):
             layer.lacking = transposed([each[place] if place < len(each) else 0 for each in masks])
         return chunk
 
-    def add(self, group: Group, offers: Offers) -> None:
+    def add(self, group: Group) -> None:
         """Gives the group the next row."""
-        self._seat(group, offers)
+        self._seat(group)
         bit = 1 << group.row
-        for layer, lacks in zip(self.layers, offers, strict=False):
+        for layer, (lacks, _) in zip(self.layers, group.offers, strict=False):
+            lacking = layer.lacking
             for column in columns_of(lacks):
-                layer.lacking[column] |= bit
+                lacking[column] |= bit
 
-    def remove(self, group: Group, offers: Offers) -> None:
+    def remove(self, group: Group) -> None:
         """Takes the row of a group, which has no workers left, out of use."""
         self._groups[group.row] = None
         self.live -= 1
-        others = ~(1 << group.row)
-        for layer, families in zip(self.layers, offers.values(), strict=False):
+        bit = 1 << group.row
+        for layer, (_, families) in zip(self.layers, group.offers, strict=False):
             for family in families:
-                left = layer.offering.pop(family, 0) & others
-                if left:
-                    layer.offering[family] = left
+                layer.offering[family] ^= bit
+                if not layer.offering[family]:
+                    del layer.offering[family]
 
     def grow(self, row: int) -> None:
         """Counts one worker more in a row."""
@@ -178,15 +180,15 @@ class Chunk:
         chosen = self._groups if rows is None else compress(self._groups, selectors(rows))
         return (group for group in chosen if group is not None)
 
-    def _seat(self, group: Group, offers: Offers) -> None:
+    def _seat(self, group: Group) -> None:
         """Gives the group the next row, all but what it lacks."""
         group.chunk, group.row = self, len(self._groups)
         self._groups.append(group)
         self.live += 1
         bit = 1 << group.row
-        while len(self.layers) < len(offers):
+        while len(self.layers) < len(group.offers):
             self.layers.append(Layer())
-        for layer, families in zip(self.layers, offers.values(), strict=False):
+        for layer, (_, families) in zip(self.layers, group.offers, strict=False):
             for family in families:
                 layer.offering[family] = layer.offering.get(family, 0) | bit
         for power, has in enumerate(selectors(len(group))):

@@ -28,7 +28,7 @@ class Family:
     Attributes:
         shape: its class and schema, its attribute keys, and whether its masks can be read.
         runtime: one of them, as an example.
-        users: how many runtimes of groups belong to it.
+        users: how many groups offer it, counted once for each mask.
     """
 
     __slots__ = ("runtime", "shape", "users")
@@ -39,8 +39,8 @@ class Family:
         self.users = 0
 
 
-Offers = dict[int, list[Family]]
-"""What a group offers: for each different mask of its runtimes (as what it lacks), their families."""
+Offers = tuple[tuple[int, tuple[Family, ...]], ...]
+"""What a group offers: each different mask of its runtimes (as what it lacks), with their families."""
 
 
 class Families:
@@ -54,28 +54,24 @@ class Families:
     def __iter__(self) -> Iterator[Family]:
         return chain.from_iterable(families.values() for families in self._of_shape.values())
 
-    def offers(self, runtimes: WorkerRuntimes) -> Offers:
-        """What a group with these runtimes offers."""
-        offers: Offers = {}
+    def take(self, runtimes: WorkerRuntimes) -> Offers:
+        """What a group with these runtimes offers; its families are kept until it releases them."""
+        families: dict[int, dict[Family, None]] = {}
         for runtime in runtimes:
-            offers.setdefault(runtime.compat_version.lacks, []).append(self._family(runtime))
-        return offers
-
-    def take(self, offers: Offers) -> None:
-        """Counts a group's use of its families."""
-        for families in offers.values():
-            for family in families:
+            families.setdefault(runtime.compat_version.lacks, {})[self._family(runtime)] = None
+        offers = tuple((lacks, tuple(each)) for lacks, each in families.items())
+        for _, each in offers:
+            for family in each:
                 family.users += 1
+        return offers
 
     def release(self, offers: Offers) -> None:
         """Ends a group's use of its families, and forgets those that no other uses."""
-        for family in chain.from_iterable(offers.values()):
-            family.users -= 1
-            if not family.users:
-                alike = self._of_shape[family.shape]
-                del alike[family.runtime.same]
-                if not alike:
-                    del self._of_shape[family.shape]
+        for _, families in offers:
+            for family in families:
+                family.users -= 1
+                if not family.users:
+                    self._forget(family)
 
     def fitting(self, snapshot: SandboxRuntime | None) -> set[Family]:
         """The families that have all that `snapshot` needs by equality; all of them if it is None."""
@@ -101,7 +97,7 @@ class Families:
 
     def _family(self, runtime: SandboxRuntime) -> Family:
         compat = runtime.compat_version
-        keys = frozenset([key for key, _ in compat.attributes])
+        keys = frozenset(dict(compat.attributes))
         shape = Shape(runtime.sandbox_class, compat.schema_version, keys, compat.features is not None)
         alike = self._of_shape.setdefault(shape, {})
         family = alike.get(runtime.same)
@@ -110,3 +106,9 @@ class Families:
             shared = next((other.shape for other in alike.values()), shape)
             family = alike[runtime.same] = Family(shared, runtime)
         return family
+
+    def _forget(self, family: Family) -> None:
+        alike = self._of_shape[family.shape]
+        del alike[family.runtime.same]
+        if not alike:
+            del self._of_shape[family.shape]

@@ -146,17 +146,14 @@ class WorkerIndex:
     def _new_group(self, runtimes: WorkerRuntimes) -> Group:
         if not self._chunks or self._chunks[-1].full:
             self._chunks.append(Chunk(self._changes))
-        offers = self._families.offers(runtimes)
-        self._families.take(offers)
-        group = self._groups[runtimes] = Group(runtimes)
-        self._chunks[-1].add(group, offers)
+        group = self._groups[runtimes] = Group(runtimes, self._families.take(runtimes))
+        self._chunks[-1].add(group)
         return group
 
     def _drop_group(self, group: Group) -> None:
         del self._groups[group.runtimes]
-        offers = self._families.offers(group.runtimes)
-        group.chunk.remove(group, offers)
-        self._families.release(offers)
+        self._families.release(group.offers)
+        group.chunk.remove(group)
         if group.chunk.sparse:
             self._compact(self._chunks.index(group.chunk))
 
@@ -169,6 +166,5 @@ class WorkerIndex:
         for pair in (slice(max(at - 1, 0), at + 1), slice(at, at + 2)):
             if len(chunks[pair]) == 2 and all(chunk.sparse for chunk in chunks[pair]):
                 groups = [group for chunk in chunks[pair] for group in chunk.groups()]
-                members = ((group, self._families.offers(group.runtimes)) for group in groups)
-                chunks[pair] = [Chunk.of(chunks[pair][0].start, members)]
+                chunks[pair] = [Chunk.of(chunks[pair][0].start, groups)]
                 return
