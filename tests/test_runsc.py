@@ -15,7 +15,13 @@ from substrate_compat.cpufeatures import FeatureSet
 from substrate_compat.cpufeatures_table import Architecture
 from substrate_compat.cpuinfo import parse_cpuinfo
 from substrate_compat.errors import HostError, InputError
-from substrate_compat.runsc import parse_cpu_features, run_cpu_features
+from substrate_compat.runsc import (
+    listed_names,
+    parse_cpu_features,
+    run_cpu_features,
+    run_listing,
+    unknown_names,
+)
 from vectors import Capture, captures, gvisor_hosts
 
 AMD64: Final = Architecture.AMD64
@@ -78,6 +84,16 @@ def test_a_listing_names_a_set_in_any_order(features: FeatureSet, data: st.DataO
     assert parse_cpu_features(",".join(names) + "\n", features.architecture) == features
 
 
+@given(st.text(st.characters(exclude_characters="\r\n"), min_size=1))
+def test_the_names_of_a_listing_are_what_stands_between_its_commas(line: str) -> None:
+    assert list(listed_names(line + "\n")) == line.split(",")
+
+
+@given(feature_sets().filter(len), st.sets(st.sampled_from(["avx99", "sve9", "x"])))
+def test_unknown_names_are_those_without_a_row(features: FeatureSet, new: set[str]) -> None:
+    assert unknown_names([*new, *features.names, *new], features.architecture) == tuple(sorted(new))
+
+
 @pytest.mark.parametrize("capture", CAPTURES, ids=lambda capture: capture.name)
 def test_the_listing_beside_a_capture_is_read(capture: Capture) -> None:
     listed = parse_cpu_features(capture.listing, capture.architecture)
@@ -136,6 +152,10 @@ def test_a_runsc_that_answers(
     runsc = install(script)
     assert run_cpu_features(runsc, architecture).names == names
     assert run_cpu_features(str(runsc), architecture).names == names
+
+
+def test_a_listing_is_told_as_it_stands(install: Install) -> None:
+    assert run_listing(install("echo avx99,fpu")) == "avx99,fpu\n"
 
 
 def test_a_path_is_not_read_by_a_shell(install: Install) -> None:
@@ -267,6 +287,11 @@ def not_executable(path: Path) -> None:
 def no_program(path: Path) -> None:
     path.write_bytes(b"\x00\x01\x02\x03")
     path.chmod(0o755)
+
+
+@pytest.mark.parametrize("path", ["run\0sc", "run\ud800sc"], ids=ascii)
+def test_a_text_that_is_no_path(path: str) -> None:
+    assert refusal(path) == "it cannot be run: no system has such a path"
 
 
 @pytest.mark.parametrize(

@@ -5,22 +5,27 @@ restore, and each binary is to be asked itself: an older one does not know every
 """
 
 import os
+import re
 import selectors
 import signal
 import subprocess
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from substrate_compat.cpufeatures import FeatureSet
+from substrate_compat.cpufeatures import FeatureSet, known_features
 from substrate_compat.cpufeatures_table import Architecture
 from substrate_compat.errors import HostError, InputError, quoted, require_size
 
-__all__ = ["parse_cpu_features", "run_cpu_features"]
+__all__ = ["listed_names", "parse_cpu_features", "run_cpu_features", "run_listing", "unknown_names"]
 
 _COMMAND: Final = "cpu-features"
 _MOST_OUTPUT: Final = 64 << 10
 _CHUNK: Final = 4096
+_NAME: Final = re.compile(r"[0-9A-Za-z_.-]{1,64}")
+_BETWEEN_COMMAS: Final = re.compile(r"(?:^|(?<=,))[^,]*")
+_LISTING_WANTED: Final = "give `runsc cpu-features` output"
 _REMEDY: Final = "name a runsc that knows `cpu-features`, or give its listing with --features"
 
 
@@ -38,13 +43,45 @@ def parse_cpu_features(listing: str, architecture: Architecture) -> FeatureSet:
     >>> parse_cpu_features("fpu,pni\n", Architecture.AMD64).names
     ('fpu', 'pni')
     """
+    return FeatureSet.from_names(architecture, listed_names(listing))
+
+
+def listed_names(listing: str) -> Iterator[str]:
+    r"""The names in the output of `runsc cpu-features`, whether or not the table knows them.
+
+    Raises:
+        InputError: an empty listing, more than one line, or a text over 8 MiB.
+
+    >>> list(listed_names("fpu,avx99\n"))
+    ['fpu', 'avx99']
+    """
     require_size("runsc listing", listing)
     line = listing.removesuffix("\n").removesuffix("\r")
     if not line:
         raise InputError("runsc listing", "it is empty", "an empty set would fit every worker")
     if "\n" in line:
-        raise InputError("runsc listing", "it has more than one line", "give `runsc cpu-features` output")
-    return FeatureSet.from_names(architecture, line.split(","))
+        raise InputError("runsc listing", "it has more than one line", _LISTING_WANTED)
+    return map(re.Match.group, _BETWEEN_COMMAS.finditer(line))
+
+
+def unknown_names(names: Iterable[str], architecture: Architecture) -> tuple[str, ...]:
+    """Those of the names in a listing that the table does not have, sorted; none is what there should be.
+
+    Raises:
+        InputError: what is no feature's name, or not one name that the table has: then it is no listing,
+            or one of another architecture.
+
+    >>> unknown_names(["fpu", "avx99"], Architecture.AMD64)
+    ('avx99',)
+    """
+    listed = set(names)
+    for name in sorted(listed):
+        if _NAME.fullmatch(name) is None:
+            raise InputError("runsc listing", f"{quoted(name)} is no feature's name", _LISTING_WANTED)
+    unknown = listed - {feature.name for feature in known_features(architecture)}
+    if unknown == listed:
+        raise InputError("runsc listing", f"it has no feature name of {architecture}", _LISTING_WANTED)
+    return tuple(sorted(unknown))
 
 
 def run_cpu_features(runsc: str | Path, architecture: Architecture, timeout: float = 10.0) -> FeatureSet:
@@ -56,8 +93,28 @@ def run_cpu_features(runsc: str | Path, architecture: Architecture, timeout: flo
         timeout: in seconds.
 
     Raises:
+        HostError: see `run_listing`; or it prints what is no listing, or a name that the table does not
+            have (see `unknown_names`).
+    """
+    listing = run_listing(runsc, timeout)
+    try:
+        return parse_cpu_features(listing, architecture)
+    except InputError as error:
+        raise HostError(
+            str(runsc), f"what it printed is no listing: {error.problem}", error.remedy or _REMEDY
+        ) from error
+
+
+def run_listing(runsc: str | Path, timeout: float = 10.0) -> str:
+    """What `runsc cpu-features` prints on this host, as it stands.
+
+    Args:
+        runsc: the path of the binary; it is run without a shell.
+        timeout: in seconds.
+
+    Raises:
         HostError: it cannot be run, is too old to know the command, fails, does not answer in time, or
-            prints more than 64 KiB or what is no listing.
+            prints more than 64 KiB or what is not ASCII.
     """
     subject = str(runsc)
     status, output, complaint = _run([subject, _COMMAND], subject, timeout)
@@ -70,13 +127,9 @@ def run_cpu_features(runsc: str | Path, architecture: Architecture, timeout: flo
         said = f": {quoted(last)}" if last else " and said nothing"
         raise HostError(subject, f"`{_COMMAND}` ended with {_named_status(status)}{said}", _REMEDY)
     try:
-        return parse_cpu_features(output.decode("ascii"), architecture)
+        return output.decode("ascii")
     except UnicodeDecodeError:
         raise HostError(subject, "what it printed is no listing: it is not ASCII text", _REMEDY) from None
-    except InputError as error:
-        raise HostError(
-            subject, f"what it printed is no listing: {error.problem}", error.remedy or _REMEDY
-        ) from error
 
 
 def _named_status(status: int) -> str:
@@ -98,8 +151,10 @@ def _run(command: list[str], subject: str, timeout: float) -> tuple[int, bytes, 
         )
     except FileNotFoundError:
         raise HostError(subject, "no such program", _REMEDY) from None
-    except OSError as error:
-        problem = "it is a folder, not a program" if Path(subject).is_dir() else error.strerror
+    except (OSError, ValueError) as error:
+        problem = error.strerror if isinstance(error, OSError) else "no system has such a path"
+        if isinstance(error, OSError) and Path(subject).is_dir():
+            problem = "it is a folder, not a program"
         raise HostError(subject, f"it cannot be run: {problem}", _REMEDY) from error
     with process:
         try:

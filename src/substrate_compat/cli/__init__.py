@@ -10,7 +10,18 @@ from typing import Final
 import click
 
 from substrate_compat import __version__
-from substrate_compat.cli import check, demo, features, fleet, level, matrix, plan, probe, runtime_hash
+from substrate_compat.cli import (
+    check,
+    demo,
+    features,
+    fleet,
+    level,
+    matrix,
+    plan,
+    probe,
+    runtime_hash,
+    table,
+)
 from substrate_compat.cli.output import complain
 from substrate_compat.errors import CompatError
 
@@ -40,6 +51,7 @@ for _verb in (
     *plan.VERBS,
     *runtime_hash.VERBS,
     *fleet.VERBS,
+    *table.VERBS,
     *demo.VERBS,
 ):
     main.add_command(_verb)
