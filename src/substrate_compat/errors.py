@@ -5,11 +5,24 @@ Every error says which input (`subject`), what is wrong with it (`problem`) and 
 it is a value.
 """
 
-__all__ = ["CompatError", "ConfigError", "FileError", "HostError", "InputError", "quoted", "require_size"]
+__all__ = [
+    "LARGEST_TEXT",
+    "CompatError",
+    "ConfigError",
+    "FileError",
+    "HostError",
+    "InputError",
+    "quoted",
+    "require_size",
+    "shortened",
+    "visible",
+]
 
 _QUOTED_CHARACTERS = 80  # a whole `sha256:` digest has 71
+_SUBJECT_CHARACTERS = 200
 _MIB = 1 << 20
-_LARGEST_TEXT = 8 * _MIB
+LARGEST_TEXT = 8 * _MIB
+"""The most characters of a cpuinfo, a runsc listing or a CPUID dump: 8 MiB."""
 
 
 class CompatError(Exception):
@@ -17,7 +30,7 @@ class CompatError(Exception):
 
     Attributes:
         subject: the input, as a person would find it again: a path such as `$.attributes[1].key`, a
-            file name, an option.
+            file name, an option. The message has it on one line, of at most 200 characters.
         problem: what is wrong with it.
         remedy: the way out, or an empty text where there is none but to correct the input.
     """
@@ -29,7 +42,7 @@ class CompatError(Exception):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        text = f"{self.subject}: {self.problem}"
+        text = f"{shortened(self.subject)}: {self.problem}"
         return f"{text}; {self.remedy}" if self.remedy else text
 
     def __reduce__(self) -> tuple[type["CompatError"], tuple[str, str, str]]:
@@ -52,17 +65,38 @@ class FileError(CompatError, OSError):
     """A file could not be read or written as a whole."""
 
 
-def quoted(text: str) -> str:
-    r"""`text` as it may stand in a message: in quotes, escaped, and cut after 80 characters.
+def quoted(text: str, longest: int = _QUOTED_CHARACTERS) -> str:
+    r"""`text` as it may stand in a message: in quotes, escaped, and cut after `longest` characters.
 
     >>> quoted("avx2\n")
     "'avx2\\n'"
     >>> len(quoted("f" * 1_000_000))
     106
     """
-    if len(text) <= _QUOTED_CHARACTERS:
+    if len(text) <= longest:
         return ascii(text)
-    return f"{text[:_QUOTED_CHARACTERS]!a}... ({len(text)} characters)"
+    return f"{text[:longest]!a}... ({len(text)} characters)"
+
+
+def visible(text: str) -> str:
+    r"""`text` with what cannot be seen escaped, so that no name hides or turns round the text around it.
+
+    >>> print(visible("a\x1b[31m\u202eb\nc\u00e9"))
+    a\x1b[31m\u202eb\ncé
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
+def shortened(text: str, longest: int = _SUBJECT_CHARACTERS) -> str:
+    """`text` made visible; of more than `longest` characters those in the middle are left out.
+
+    >>> shortened("$.a.b.c.d.key", 9)
+    '$.a...key'
+    """
+    half = longest // 2 - 1
+    return visible(text if len(text) <= longest else f"{text[:half]}...{text[-half:]}")
 
 
 def require_size(subject: str, text: str) -> None:
@@ -73,5 +107,5 @@ def require_size(subject: str, text: str) -> None:
 
     >>> require_size("cpuinfo", "processor : 0")
     """
-    if len(text) > _LARGEST_TEXT:
-        raise InputError(subject, f"{len(text)} characters; {_LARGEST_TEXT // _MIB} MiB are the most")
+    if len(text) > LARGEST_TEXT:
+        raise InputError(subject, f"{len(text)} characters; {LARGEST_TEXT // _MIB} MiB are the most")

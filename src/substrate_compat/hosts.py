@@ -25,6 +25,7 @@ _BASIS: Final = tuple(
 )
 """What a level stands on, and why."""
 _MOST_NAMED: Final = 5
+_LONGEST_NAMED: Final = 40
 
 
 def equal_hosts(hosts: Mapping[str, FeatureSet]) -> dict[FeatureSet, tuple[str, ...]]:
@@ -71,9 +72,10 @@ def named(names: Iterable[str]) -> str:
     >>> named(["b", "a"]), named("abcdefg")
     ("'a', 'b'", "'a', 'b', 'c', 'd', 'e' and 2 more")
     """
-    quotes = [quoted(name) for name in sorted(names)]
-    more = len(quotes) - _MOST_NAMED
-    return ", ".join(quotes[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    first = sorted(names)
+    more = len(first) - _MOST_NAMED
+    quotes = ", ".join(quoted(name, _LONGEST_NAMED) for name in first[:_MOST_NAMED])
+    return quotes + (f" and {more} more" if more > 0 else "")
 
 
 def _require_basis_everywhere(groups: Mapping[FeatureSet, Sequence[str]]) -> None:
@@ -84,9 +86,12 @@ def _require_basis_everywhere(groups: Mapping[FeatureSet, Sequence[str]]) -> Non
         elif lacking := _lacking(features):
             faults.append((names, f"without {lacking}"))
     if faults:
+        told = [f"{named(names)}: {fault}" for names, fault in faults[:_MOST_NAMED]]
+        if more := len(faults[_MOST_NAMED:]):
+            told.append(f"and {more} more kinds of host")
         raise InputError(
             "level",
-            "; ".join(f"{named(names)}: {fault}" for names, fault in faults),
+            "; ".join(told),
             "leave these hosts out: a snapshot of theirs needs an equal host",
         )
 

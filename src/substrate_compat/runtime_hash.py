@@ -9,12 +9,13 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from substrate_compat.errors import InputError, quoted
+from substrate_compat.errors import InputError, quoted, shortened
 
 __all__ = ["asset_digest", "image_digest", "sandbox_runtime_hash"]
 
 _PREFIX: Final = "sha256:"
-_DIGITS: Final = re.compile(r"[0-9a-f]{64}")
+_LENGTH: Final = 64
+_DIGITS: Final = re.compile(rf"[0-9a-f]{{{_LENGTH}}}")
 _ASSET_NAME: Final = re.compile(r"[0-9A-Za-z._-]{1,128}")
 _REPOSITORY: Final = re.compile(r"[0-9A-Za-z]+(?:[._:/-]+[0-9A-Za-z]+)*")
 _LONGEST_REFERENCE: Final = 1024
@@ -46,7 +47,7 @@ def sandbox_runtime_hash(asset_digests: Mapping[str, str], pause_image: str) -> 
                 f"{quoted(name)} is not a name",
                 "a name has 1 to 128 letters, digits, `.`, `_` and `-`",
             )
-        lines.append(f"asset/{name}={asset_digest(digest, f'digest of asset {name}')}\n")
+        lines.append(f"asset/{name}={asset_digest(digest, f'digest of asset {shortened(name, 100)}')}\n")
     return _PREFIX + hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
 
 
@@ -109,8 +110,8 @@ def image_digest(reference: str) -> str:
 
 def _digest_fault(digits: str) -> str:
     """What is wrong with a digest that is not 64 lower-case hex digits."""
-    if digits != digits.lower() and _DIGITS.fullmatch(digits.lower()):
+    if len(digits) == _LENGTH and _DIGITS.fullmatch(digits.lower()):
         return "upper case"
     if re.fullmatch(r"[0-9a-f]*", digits):
-        return f"{len(digits)} digits instead of 64"
+        return f"{len(digits)} digits instead of {_LENGTH}"
     return "something else than 64 lower-case hex digits"

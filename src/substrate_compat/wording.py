@@ -10,7 +10,7 @@ from typing import Final
 
 from substrate_compat.cpufeatures import decode_cpu_features
 from substrate_compat.cpufeatures_table import Architecture
-from substrate_compat.errors import quoted
+from substrate_compat.errors import quoted, shortened
 from substrate_compat.guest import XSAVE_NOTE
 from substrate_compat.identity import ARCHITECTURE, CPU_CACHE_LINE, SANDBOX_RUNTIME_HASH
 from substrate_compat.levels import Level, LevelChoice, level_name, unannounced
@@ -235,7 +235,7 @@ def _key(text: str) -> str:
 
 @describe.register
 def _(left_out: LeftOut) -> str:
-    return f"left out: {left_out.name}: {left_out.problem}"
+    return f"left out: {shortened(left_out.name)}: {left_out.problem}"
 
 
 @describe.register
