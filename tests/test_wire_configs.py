@@ -179,4 +179,4 @@ def test_a_config_from_yaml_may_hold_what_json_cannot() -> None:
     odd = {"metadata": {"name": "pool", 5: 5}, "spec": {"sandboxClass": "gvisor"}}
     assert fault(lambda: config_from_mapping(odd, CONVERTER)).subject == "$.spec.defaultVersion"
     assets = {"metadata": {"name": "pool"}, "spec": {**OLDER_SPEC, "assets": {386: {}}}}
-    assert fault(lambda: config_from_mapping(assets, CONVERTER)).subject == "$.spec.assets[386]"
+    assert fault(lambda: config_from_mapping(assets, CONVERTER)).subject == "$.spec.assets['386']"

@@ -7,16 +7,21 @@ whose subject is the path of the fault, such as `$.restorableRuntimes[1].cpu_fea
 
 import json
 import re
+from collections import Counter
+from collections.abc import Iterator
 from typing import Final
 
 import attrs
 
-from substrate_compat.errors import InputError, quoted
+from substrate_compat.errors import InputError, quoted, shortened
 
-__all__ = ["MAX_BYTES", "canonical_json", "json_line", "key_path", "parse_json"]
+__all__ = ["MAX_BYTES", "MAX_PATH", "canonical_json", "json_line", "key_path", "parse_json"]
 
 MAX_BYTES: Final = 1 << 20
 """The longest text that is read: 1 MiB of UTF-8."""
+
+MAX_PATH: Final = 120
+"""The most characters that a message has of a path; beyond, the steps in the middle are left out."""
 
 _PLAIN_KEY: Final = re.compile(r"[0-9A-Za-z_-]{1,128}")
 _BYTE_ORDER_MARK: Final = "\ufeff"
@@ -43,22 +48,18 @@ def parse_json(data: bytes | str) -> object:
     >>> parse_json('{"a": ["b", null]}')
     {'a': ['b', None]}
     """
-    refused: list[_Refused] = []
-
-    def refuse(step: str, problem: str) -> _Refused:
-        refused.append(_Refused(step, problem))
-        return refused[-1]
+    constants: dict[str, _Refused] = {}
+    repeated: list[_Refused] = []
 
     def members(pairs: list[tuple[str, object]]) -> object:
         found = dict(pairs)
         if len(found) == len(pairs):
             return found
-        keys = [key for key, _ in pairs]
-        repeated = next(key for position, key in enumerate(keys) if key in keys[:position])
-        return refuse(key_path(repeated), "the key stands here twice")
+        repeated.append(_Refused(key_path(_first_repeated(pairs)), "the key stands here twice"))
+        return repeated[-1]
 
     def constant(name: str) -> object:
-        return refuse("", f"{name} is not JSON")
+        return constants.setdefault(name, _Refused("", f"{name} is not JSON"))
 
     text = _text(data)
     try:
@@ -68,7 +69,7 @@ def parse_json(data: bytes | str) -> object:
         raise InputError("$", f"not JSON: {error.msg} ({place})", "is the text whole?") from None
     except RecursionError:
         raise InputError("$", "nested too deeply") from None
-    if refused:
+    if constants or repeated:
         raise _located(value)
     return value
 
@@ -113,14 +114,31 @@ def _text(data: bytes | str) -> str:
     return text
 
 
+def _first_repeated(pairs: list[tuple[str, object]]) -> str:
+    times = Counter(key for key, _ in pairs)
+    return next(key for key, _ in pairs if times[key] > 1)
+
+
 def _located(value: object) -> InputError:
     """The error of the first refused part of `value`, which has one."""
-    places: list[tuple[str, object]] = [("$", value)]
+    steps = ["$"]
+    parts = [iter([("", value)])]
     while True:
-        path, part = places.pop()
+        following = next(parts[-1], None)
+        if following is None:
+            parts.pop()
+            steps.pop()
+            continue
+        step, part = following
         if isinstance(part, _Refused):
-            return InputError(path + part.step, part.problem)
-        if isinstance(part, dict):
-            places.extend((path + key_path(key), member) for key, member in reversed(part.items()))
-        elif isinstance(part, list):
-            places.extend((f"{path}[{index}]", item) for index, item in reversed(list(enumerate(part))))
+            return InputError(shortened("".join((*steps, step, part.step)), MAX_PATH), part.problem)
+        steps.append(step)
+        parts.append(_members(part))
+
+
+def _members(part: object) -> Iterator[tuple[str, object]]:
+    """What an object or a list holds, each with its step of the path."""
+    if isinstance(part, dict):
+        yield from ((key_path(key), member) for key, member in part.items())
+    elif isinstance(part, list):
+        yield from ((f"[{index}]", item) for index, item in enumerate(part))

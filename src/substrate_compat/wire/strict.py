@@ -2,20 +2,20 @@
 
 cattrs alone turns 5 into "5" and "abc" into a list of three. The hooks here take a value only as what it
 is. Each raises an `InputError` whose subject is the path from the value that it was given (`$`); cattrs
-collects them with the steps that lead there, and `structured` puts path and fault together.
+collects them with the steps that lead there, and `structured` puts path and fault together. A list or an
+object ends at its first fault: cattrs would collect one from each of a million items.
 """
 
 from collections.abc import Callable
-from typing import Final, TypeVar, get_origin
+from typing import Final, TypeVar, get_args, get_origin
 
 import attrs
 from cattrs import AttributeValidationNote, BaseValidationError, Converter
-from cattrs.cols import list_structure_factory
-from cattrs.gen import make_dict_structure_fn, make_mapping_structure_fn
+from cattrs.gen import make_dict_structure_fn
 
-from substrate_compat.errors import InputError, quoted
+from substrate_compat.errors import InputError, quoted, shortened
 from substrate_compat.identity import is_unicode
-from substrate_compat.strictjson import key_path
+from substrate_compat.strictjson import MAX_PATH, key_path
 
 __all__ = ["object_hook", "open_object_hook", "strict_converter", "structured", "two_spellings_hook"]
 
@@ -23,6 +23,7 @@ _T = TypeVar("_T")
 _Object = TypeVar("_Object", bound=attrs.AttrsInstance)
 _Hook = Callable[[object, type[_T]], _T]
 
+_FAULTS: Final = (BaseValidationError, InputError)
 _KINDS: Final = {
     str: "a string",
     dict: "an object",
@@ -62,8 +63,8 @@ def structured(value: object, kind: type[_T], converter: Converter) -> _T:
     """
     try:
         return converter.structure(value, kind)
-    except BaseValidationError as group:
-        raise _located(group, "$") from None
+    except _FAULTS as fault:
+        raise _located(fault, "$") from None
 
 
 def object_hook(kind: type[_Object], converter: Converter) -> _Hook[_Object]:
@@ -136,12 +137,19 @@ def _is_list(kind: object) -> bool:
 
 
 def _list_hook(kind: type[list[object]], converter: Converter) -> _Hook[list[object]]:
-    read_items: _Hook[list[object]] = list_structure_factory(kind, converter)
+    (item_kind,) = get_args(kind)
+    read_item: _Hook[object] = converter.get_structure_hook(item_kind)
 
-    def read(value: object, kind: type[list[object]]) -> list[object]:
+    def read(value: object, _: type[list[object]]) -> list[object]:
         if type(value) is not list:
             raise _wrong_kind(value, list)
-        return read_items(value, kind)
+        items: list[object] = []
+        for index, item in enumerate(value):
+            try:
+                items.append(read_item(item, item_kind))
+            except _FAULTS as fault:
+                raise _located(fault, f"$[{index}]") from None
+        return items
 
     return read
 
@@ -151,13 +159,19 @@ def _is_dict(kind: object) -> bool:
 
 
 def _dict_hook(kind: type[dict[str, object]], converter: Converter) -> _Hook[dict[str, object]]:
-    # `Converter.gen_structure_mapping` would put its own hook in the place of this one.
-    read_members = make_mapping_structure_fn(kind, converter)
+    _, member_kind = get_args(kind)
+    read_member: _Hook[object] = converter.get_structure_hook(member_kind)
 
-    def read(value: object, kind: type[dict[str, object]]) -> dict[str, object]:
+    def read(value: object, _: type[dict[str, object]]) -> dict[str, object]:
         if type(value) is not dict:
             raise _wrong_kind(value, dict)
-        members: dict[str, object] = read_members(value, kind)
+        members: dict[str, object] = {}
+        for key, member in value.items():
+            try:
+                members[_text(key, str)] = read_member(member, member_kind)
+            except _FAULTS as fault:
+                step = key_path(key) if type(key) is str else f"[{quoted(str(key))}]"
+                raise _located(fault, "$" + step) from None
         return members
 
     return read
@@ -173,10 +187,9 @@ def _located(fault: Exception, path: str) -> InputError:
     for note in getattr(fault, "__notes__", ()):
         if isinstance(note, AttributeValidationNote):
             path += key_path(_camel(note.name))
-        else:
-            path += f"[{note.index}]" if isinstance(note.index, int) else key_path(note.index)
     if isinstance(fault, BaseValidationError):
         return _located(fault.exceptions[0], path)
     if isinstance(fault, InputError):
-        return InputError(path + fault.subject.removeprefix("$"), fault.problem, fault.remedy)
+        subject = shortened(path + fault.subject.removeprefix("$"), MAX_PATH)
+        return InputError(subject, fault.problem, fault.remedy)
     return InputError(path, f"{fault!r}", "is the converter one of make_converter()?")
