@@ -8,6 +8,7 @@ bought. runsc stays the authority: an older one does not know every block, so a 
 import ctypes
 import functools
 import importlib
+import io
 import os
 import re
 import struct
@@ -41,6 +42,7 @@ Query = Callable[[int, int], Registers]
 """Answers one CPUID leaf and subleaf."""
 
 _NAMES: Final = ("eax", "ebx", "ecx", "edx")
+_MOST_CPUS: Final = 1 << 16
 _ABSENT: Final = (0, 0, 0, 0)
 _WORD: Final = 0xFFFFFFFF
 _EXTENDED: Final = 0x80000000
@@ -156,13 +158,18 @@ def parse_cpuid_dump(text: str) -> tuple[dict[tuple[int, int], Registers], ...]:
             `0x00000001 0x00: eax=0x00a00f11 ebx=0x00020800 ecx=0xfffa3203 edx=0x178bfbff`.
 
     Raises:
-        InputError: another line, a leaf given twice, no leaf at all, or a text over 8 MiB.
+        InputError: another line, a leaf given twice, no leaf at all, more than 65,536 CPUs, or a text over
+            8 MiB.
     """
     require_size("CPUID dump", text)
     cpus: list[dict[tuple[int, int], Registers]] = []
-    for number, line in enumerate(text.split("\n"), 1):
-        stripped = line.strip(" \t\r")
+    for number, line in enumerate(io.StringIO(text, newline="\n"), 1):
+        stripped = line.strip(" \t\r\n")
+        if not stripped:
+            continue
         if _HEAD.fullmatch(stripped):
+            if len(cpus) == _MOST_CPUS:
+                raise InputError("CPUID dump", f"more than {_MOST_CPUS} CPUs")
             cpus.append({})
         elif leaf := _LEAF.fullmatch(stripped):
             if not cpus:
@@ -173,7 +180,7 @@ def parse_cpuid_dump(text: str) -> tuple[dict[tuple[int, int], Registers], ...]:
                     "CPUID dump", f"line {number} gives leaf {first:#x}.{second:#x} a second time"
                 )
             cpus[-1][first, second] = (eax, ebx, ecx, edx)
-        elif stripped:
+        else:
             raise InputError(
                 "CPUID dump",
                 f"line {number} is not understood: {quoted(stripped)}",

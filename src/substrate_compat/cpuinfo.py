@@ -5,6 +5,7 @@ The text is made for people and differs by architecture, so only lines whose who
 empty is an error and never an empty set, for an empty set would fit everywhere.
 """
 
+import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ import attrs
 
 from substrate_compat.cpufeatures import FeatureSet, known_features
 from substrate_compat.cpufeatures_table import Architecture
-from substrate_compat.errors import InputError, quoted, require_size
+from substrate_compat.errors import LARGEST_TEXT, InputError, quoted, require_size
 
 __all__ = ["CpuInfo", "cpu_flags_hash", "parse_cpuinfo", "read_cpuinfo"]
 
@@ -35,6 +36,8 @@ _REQUIRED: Final = {
 _is_flag: Final = re.compile(r"[0-9A-Za-z_.:+-]{1,64}").fullmatch
 _is_cache_line: Final = re.compile(r"[0-9]{1,5}").fullmatch
 _is_part: Final = re.compile(r"0x[0-9a-f]{1,4} 0x[0-9a-f]{1,2} [0-9]{1,3}").fullmatch
+_LONGEST_LIST: Final = 1 << 16
+_MOST_PROCESSORS: Final = 1 << 16
 _NO_IMPLEMENTER: Final = "0x00"
 _INVENTED_MODEL: Final = "unknown"
 
@@ -86,7 +89,8 @@ def parse_cpuinfo(text: str, expect: Architecture | None = None) -> CpuInfo:
 
     Raises:
         InputError: no processor, one without flags, a 32-bit or unknown architecture or another than
-            expected, a line given twice for one processor, or a text over 8 MiB.
+            expected, a line given twice for one processor, a text over 8 MiB, flags of more than 65,536
+            characters, or as many processors.
 
     >>> info = parse_cpuinfo("processor : 0\nflags : fpu lm sse2\nclflush size : 64\n")
     >>> info.architecture, sorted(info.flags), info.cache_line, info.vendor
@@ -96,13 +100,12 @@ def parse_cpuinfo(text: str, expect: Architecture | None = None) -> CpuInfo:
     processors = _processors(text)
     architecture = _architecture(processors, expect)
     lists = {processor[_FLAGS[architecture]] for processor in processors}
-    sets = [_flags(listed, architecture) for listed in lists]
-    every = frozenset.intersection(*sets)
+    every, some = _common_flags(lists, architecture)
     models = [_model(processor, architecture) for processor in processors]
     return CpuInfo(
         architecture=architecture,
         flags=every,
-        varying_flags=frozenset.union(*sets) - every,
+        varying_flags=some - every,
         vendor=_joined(_vendor(processor, architecture) for processor in processors),
         model=_joined(models),
         cache_line=_cache_line({processor.get(_CACHE_LINE) for processor in processors}),
@@ -118,7 +121,8 @@ def read_cpuinfo(path: str | Path = "/proc/cpuinfo") -> CpuInfo:
         InputError: the text is not understood.
         OSError: the file cannot be read.
     """
-    return parse_cpuinfo(Path(path).read_text(encoding="utf-8", errors="backslashreplace"))
+    with Path(path).open(encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+        return parse_cpuinfo(file.read(LARGEST_TEXT + 1))
 
 
 def cpu_flags_hash(flags: Iterable[str]) -> str:
@@ -143,16 +147,20 @@ def cpu_flags_hash(flags: Iterable[str]) -> str:
 def _processors(text: str) -> list[dict[str, str]]:
     """The lines that are read, for each processor."""
     processors: list[dict[str, str]] = []
-    for line in text.split("\n"):
-        head, colon, value = line.partition(":")
+    for line in io.StringIO(text, newline="\n"):
+        if ":" not in line:
+            continue
+        head, _, value = line.partition(":")
         key = head.rstrip(" \t")
-        if key == _PROCESSOR and colon:
+        if key == _PROCESSOR:
+            if len(processors) == _MOST_PROCESSORS:
+                raise InputError("cpuinfo", f"more than {_MOST_PROCESSORS} processors")
             processors.append({})
-        elif key in _KEYS and colon and processors:
+        elif key in _KEYS and processors:
             if key in processors[-1]:
                 number = len(processors) - 1
                 raise InputError("cpuinfo", f"processor block {number} has two lines {key!r}")
-            processors[-1][key] = value.strip(" \t\r")
+            processors[-1][key] = value.strip(" \t\r\n")
     if not processors:
         raise InputError("cpuinfo", "it tells of no processor", "give the whole of /proc/cpuinfo")
     return processors
@@ -176,11 +184,26 @@ def _architecture(processors: Sequence[Mapping[str, str]], expect: Architecture 
     return architecture
 
 
+def _common_flags(
+    lists: Iterable[str], architecture: Architecture
+) -> tuple[frozenset[str], frozenset[str]]:
+    """The flags that are in each of the lists, of which there is one or more, and those that are in any."""
+    sets = (_flags(listed, architecture) for listed in lists)
+    every = next(sets)
+    some = set(every)
+    for flags in sets:
+        every &= flags
+        some |= flags
+    return every, frozenset(some)
+
+
 def _flags(listed: str, architecture: Architecture) -> frozenset[str]:
+    if len(listed) > _LONGEST_LIST:
+        problem = f"{_FLAGS[architecture]} of {len(listed)} characters; {_LONGEST_LIST} are the most"
+        raise InputError("cpuinfo", problem)
     flags = frozenset(listed.replace("\t", " ").split(" ")) - {""}
-    for flag in sorted(flags):
-        if _is_flag(flag) is None:
-            raise InputError("cpuinfo", f"{quoted(flag)} is no flag")
+    if wrong := [flag for flag in flags if _is_flag(flag) is None]:
+        raise InputError("cpuinfo", f"{quoted(min(wrong))} is no flag")
     if missing := sorted(_REQUIRED[architecture] - flags):
         raise InputError(
             "cpuinfo",
