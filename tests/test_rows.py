@@ -107,7 +107,7 @@ def test_a_mask_that_this_table_does_not_know_never_matches() -> None:
 
 def test_a_word_that_is_no_integer_is_refused() -> None:
     row: dict[str, Cell] = {**runtime_row(gvisor(architecture="amd64", cpu_features="1")), "f2": "5"}
-    with pytest.raises(InputError, match=r"^column f2: '5' is no integer$"):
+    with pytest.raises(InputError, match=r"^column f2: '5' is no integer of 64 bits$"):
         runtime_from_rows(row, {"architecture": "amd64"})
 
 

@@ -40,6 +40,7 @@ MAX_ID: Final = 512
 """The most characters of a worker's or a snapshot's id: an index of PostgreSQL holds no longer ones."""
 
 _WORD_BITS: Final = 64
+_SIGN: Final = 1 << _WORD_BITS - 1
 _WORD: Final = (1 << _WORD_BITS) - 1
 WORDS: Final = tuple(f"f{number}" for number in range(MASK_BITS // _WORD_BITS))
 """The columns of the mask: `f0` holds bits 0 to 63, `f5` bits 320 to 383."""
@@ -128,7 +129,8 @@ def runtime_from_rows(row: Mapping[str, Cell], attributes: Mapping[str, str]) ->
     """
     held = dict(attributes)
     words = [row[name] for name in WORDS]
-    if None not in words:
+    # With a part of its mask gone, a snapshot would seem to need less than it does.
+    if any(word is not None for word in words):
         held[CPU_FEATURES] = f"{_bits(words):x}"
     compat = VersionedSandboxCompat.of(held, str(row["schema_version"]))
     return SandboxRuntime(str(row["sandbox_class"]), compat)
@@ -168,8 +170,8 @@ def snapshot_row(snapshot_id: str, snapshot: SandboxRuntime) -> dict[str, Cell]:
 def _bits(words: list[Cell]) -> int:
     bits = 0
     for number, word in enumerate(words):
-        if type(word) is not int:
-            raise InputError(f"column f{number}", f"{quoted(str(word))} is no integer")
+        if type(word) is not int or not -_SIGN <= word < _SIGN:
+            raise InputError(f"column f{number}", f"{quoted(str(word))} is no integer of 64 bits")
         bits |= (word & _WORD) << _WORD_BITS * number
     return bits
 
