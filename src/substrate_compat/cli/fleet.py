@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["VERBS"]
 
+_MOST_CANDIDATES: Final = 1_000_000
+
 
 @click.group("fleet")
 @click.option(
@@ -82,7 +84,7 @@ def _load_snapshots(url: str, *, files: tuple[str, ...]) -> None:
 
 
 @_fleet.command("candidates")
-@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True)
+@click.option("--limit", type=click.IntRange(1, _MOST_CANDIDATES), default=100, show_default=True)
 @click.option(
     "--allow-unknown", is_flag=True, help="Take a snapshot without an identity: it fits everywhere."
 )

@@ -5,6 +5,8 @@ inside: the index is read once for each matching identity, in order and no furth
 few rows that come out are merged. Only where too few workers match by their default are the others read.
 """
 
+from typing import Final
+
 from sqlalchemy import (
     ColumnElement,
     FromClause,
@@ -25,6 +27,8 @@ from substrate_compat.tables.schema import FleetTables, restores
 
 __all__ = ["candidates"]
 
+_MOST: Final = 2**31 - 1
+
 
 def candidates(
     fleet: FleetTables,
@@ -40,20 +44,20 @@ def candidates(
     Args:
         fleet: the tables.
         snapshot: what is to be restored; None puts no constraint.
-        limit: how many workers at most, 1 or more.
+        limit: how many workers at most, 1 to 2**31 - 1.
         dialect: SQLAlchemy's name of the engine, `connection.dialect.name`. For PostgreSQL and SQLite the
             limit goes inside, so that the work grows with the limit and the matching identities, not with
             the fleet; other engines get a plain statement with the same answer.
 
     Raises:
-        InputError: a limit below 1.
+        InputError: a limit below 1 or beyond 2**31 - 1, which not every engine can count.
 
     >>> from sqlalchemy import MetaData
     >>> candidates(FleetTables.on(MetaData()), None).selected_columns.keys()
     ['worker_id', 'position']
     """
-    if type(limit) is not int or limit < 1:
-        raise InputError("limit", f"{limit!a} is not a number of workers", "give 1 or more")
+    if type(limit) is not int or not 1 <= limit <= _MOST:
+        raise InputError("limit", f"it is no number from 1 to {_MOST}", "say how many workers at most")
     matching = select(fleet.runtime.c.runtime_key).where(restores(fleet, snapshot)).cte("matching")
     if dialect == "postgresql":
         return _postgresql(fleet, matching, limit)
