@@ -8,11 +8,11 @@ import yaml
 from substrate_compat.cli.inputs import read_bytes
 from substrate_compat.errors import InputError
 from substrate_compat.sandbox_config import SandboxConfig
-from substrate_compat.strictjson import MAX_BYTES
 from substrate_compat.wire import config_from_mapping, loads_config
 
 __all__ = ["read_config"]
 
+_MOST_YAML: Final = 64 << 10
 _REMEDY: Final = "give one object as kubectl prints it"
 
 _SLIPS: Final = (AttributeError, LookupError, TypeError)
@@ -21,6 +21,12 @@ _SLIPS: Final = (AttributeError, LookupError, TypeError)
 
 class _Loader(yaml.SafeLoader):
     """The safe loader of PyYAML, which does not take the last of two equal keys."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        # An alias is a copy for a few characters, and copies of copies soon fill every memory.
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.composer.ComposerError(None, None, "it has an alias (`*name`); write it out", None)
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
         seen = set()
@@ -32,6 +38,15 @@ class _Loader(yaml.SafeLoader):
                 )
             seen.add(key)
         return super().construct_mapping(node, deep)
+
+
+def _any_number(_: _Loader, __: yaml.Node) -> float:
+    """Any number: none has a meaning here, and to work out the value of a long one takes long."""
+    return 0.0
+
+
+for _tag in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _any_number)
 
 
 def read_config(path: str) -> SandboxConfig:
@@ -51,8 +66,10 @@ def read_config(path: str) -> SandboxConfig:
 
 
 def _yaml(data: bytes) -> object:
-    if len(data) > MAX_BYTES:
-        raise InputError("$", f"longer than {MAX_BYTES} bytes")
+    if len(data) > _MOST_YAML:
+        raise InputError(
+            "$", f"longer than {_MOST_YAML} bytes of YAML", "give it as JSON, which is read faster"
+        )
     try:
         return _Loader(data.decode()).get_single_data()
     except RecursionError:
