@@ -23,7 +23,7 @@ from substrate_compat.cli import (
     table,
 )
 from substrate_compat.cli.output import complain
-from substrate_compat.errors import CompatError
+from substrate_compat.errors import CompatError, shortened
 
 __all__ = ["main", "run"]
 
@@ -65,7 +65,9 @@ def run(arguments: Sequence[str]) -> int:
         complain("interrupted")
         return _INTERRUPTED
     except click.ClickException as error:
-        error.show()
+        message = shortened(error.format_message())
+        context = error.ctx if isinstance(error, click.UsageError) else None
+        click.UsageError(message, context).show()
         return error.exit_code
     except CompatError as error:
         complain(str(error))

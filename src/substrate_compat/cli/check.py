@@ -7,7 +7,7 @@ import click
 from substrate_compat.cli.inputs import Worker, read_snapshot, read_worker, read_workers
 from substrate_compat.cli.options import json_option, sandbox_class_option
 from substrate_compat.cli.output import EXIT_NO, EXIT_UNCERTAIN, EXIT_YES, Json, say, say_json
-from substrate_compat.errors import InputError
+from substrate_compat.errors import InputError, visible
 from substrate_compat.match import Mismatch, Verdict, WorkerVerdict, explain_worker
 from substrate_compat.wording import describe, runtime_name
 
@@ -66,7 +66,10 @@ def _check(
 def say_verdict(snapshot: str, worker: str, verdict: WorkerVerdict) -> None:
     """Print one verdict, its direction first, and the reasons indented below."""
     answer, *reasons = describe(verdict).split("\n")
-    say(f"{snapshot} -> {worker}: {answer}", style="green" if verdict.compatible else "red")
+    say(
+        f"{visible(snapshot)} -> {visible(worker)}: {answer}",
+        style="green" if verdict.compatible else "red",
+    )
     for reason in reasons:
         say(f"  {reason}")
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Self
+from typing import Final, Self
 
 import attrs
 from sqlalchemy import Connection, MetaData, create_engine, func, make_url, select
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from substrate_compat.errors import HostError, InputError, quoted
-from substrate_compat.identity import SandboxRuntime, WorkerRuntimes
+from substrate_compat.identity import SandboxRuntime, WorkerRuntimes, is_unicode
 from substrate_compat.tables import (
     FleetTables,
     candidates,
@@ -21,6 +21,9 @@ from substrate_compat.tables import (
 )
 
 __all__ = ["Affected", "Database", "Retirement"]
+
+_NO_URL: Final = "this is no database URL"
+_SUCH_AS: Final = "such as sqlite:///fleet.db"
 
 
 @attrs.frozen
@@ -63,12 +66,14 @@ class Database:
             InputError: the URL is none, its driver is not installed, or the schema is not ours.
             HostError: the database cannot be reached, or breaks off.
         """
+        if "\0" in url or not is_unicode(url):
+            raise InputError("--db", f"{_NO_URL}: it has what is no text", _SUCH_AS)
         try:
             parsed = make_url(url)
             engine = create_engine(parsed)
-        except (ArgumentError, NoSuchModuleError) as error:
+        except (ArgumentError, NoSuchModuleError, ValueError) as error:
             # The text may hold a password, so it is not repeated.
-            raise InputError("--db", "this is no database URL", "such as sqlite:///fleet.db") from error
+            raise InputError("--db", _NO_URL, _SUCH_AS) from error
         except ModuleNotFoundError as error:
             name = parsed.render_as_string()
             raise InputError(
@@ -80,7 +85,7 @@ class Database:
                 prepare(connection, tables)
                 yield cls(connection, tables)
         except DBAPIError as error:
-            raise HostError(parsed.render_as_string(), str(error.orig).strip()) from error
+            raise HostError(parsed.render_as_string(), " ".join(str(error.orig).split())) from error
         finally:
             engine.dispose()
 
@@ -119,10 +124,11 @@ class Database:
             InputError: there is no such worker: of a misspelt one nothing depends.
         """
         worker = self.tables.worker_runtime.c
+        texts = [worker_id for worker_id in going if is_unicode(worker_id)]
         with self.connection.begin():
             known = set(
                 self.connection.scalars(
-                    select(worker.worker_id).where(worker.worker_id.in_(going)).distinct()
+                    select(worker.worker_id).where(worker.worker_id.in_(texts)).distinct()
                 )
             )
         for worker_id in going:

@@ -20,7 +20,7 @@ from substrate_compat.cli.inputs import (
 from substrate_compat.cli.output import note
 from substrate_compat.cpufeatures import FeatureSet
 from substrate_compat.cpufeatures_table import Architecture
-from substrate_compat.errors import InputError, quoted
+from substrate_compat.errors import InputError, quoted, shortened
 from substrate_compat.identity import GVISOR, WorkerRuntimes
 from substrate_compat.matrix import worker_of_features
 
@@ -57,7 +57,8 @@ def read_fleet(
             if member.name in members:
                 raise InputError(
                     member.where,
-                    f"the name {quoted(member.name)} is already that of {members[member.name].where}",
+                    f"the name {quoted(member.name)} is already that of "
+                    f"{shortened(members[member.name].where)}",
                     "give each its own: NAME=FILE",
                 )
             members[member.name] = member

@@ -28,6 +28,7 @@ __all__ = [
     "architecture_of",
     "features_of_cpus",
     "features_of_dump",
+    "is_literal",
     "named_path",
     "names_workers",
     "parse_features",
@@ -89,8 +90,9 @@ def read_bytes(path: str) -> bytes:
         else:
             with Path(path).open("rb") as file:
                 data = file.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise FileError(path, error.strerror or str(error)) from error
+    except (OSError, ValueError) as error:
+        strerror = error.strerror if isinstance(error, OSError) else None
+        raise FileError(path, strerror or "no system has such a path") from error
     if len(data) > _MOST_BYTES:
         raise FileError(path, f"it has more than {_MOST_BYTES >> 20} MiB")
     return data
@@ -205,9 +207,22 @@ def read_features(argument: str, architecture: Architecture | None) -> Features:
         FileError: there is no such file, and the argument is neither a mask nor names.
         InputError: see `parse_features`.
     """
-    if argument != STANDARD_INPUT and not Path(argument).exists() and _LITERAL.fullmatch(argument):
+    if is_literal(argument):
         return parse_features(argument, architecture)
     return parse_features(read_text(argument), architecture)
+
+
+def is_literal(argument: str) -> bool:
+    """Whether an argument is itself a mask or a list of names, and not the path of a file."""
+    return _LITERAL.fullmatch(argument) is not None and argument != STANDARD_INPUT and not _exists(argument)
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except OSError:
+        # A list of names is soon longer than a file's name may be.
+        return False
 
 
 def read_snapshot(path: str) -> SandboxRuntime | None:

@@ -1,21 +1,21 @@
 """The verbs `level` and `level verify`: what gVisor may show so that all workers restore all snapshots."""
 
+import re
 from collections.abc import Mapping
 from operator import itemgetter
-from pathlib import Path
 from typing import Final
 
 import attrs
 import click
 
 from substrate_compat.cli.fleets import feature_sets, read_fleet
-from substrate_compat.cli.inputs import STANDARD_INPUT, parse_features, read_features, read_text
+from substrate_compat.cli.inputs import is_literal, parse_features, read_text
 from substrate_compat.cli.options import architecture_option, json_option, sandbox_class_option
 from substrate_compat.cli.output import EXIT_NO, EXIT_YES, Json, note, say, say_json
 from substrate_compat.cpufeatures import FeatureSet, decode_cpu_features, parse_architecture
 from substrate_compat.cpufeatures_table import Architecture
 from substrate_compat.cpuinfo import parse_cpuinfo
-from substrate_compat.errors import InputError
+from substrate_compat.errors import InputError, quoted
 from substrate_compat.hosts import equal_hosts
 from substrate_compat.levels import (
     ANNOTATION,
@@ -34,6 +34,7 @@ from substrate_compat.wording import describe, few
 
 __all__ = ["VERBS", "say_level"]
 
+_NUMBER: Final = re.compile(r"[0-9]{1,9}")
 _PASS_ON: Final = f"""\
 The container manager passes the annotation on to runsc only if it is told to.
 - containerd, in /etc/containerd/config.toml (version 3: plugins.'io.containerd.cri.v1.runtime'):
@@ -125,8 +126,8 @@ def _weights(hosts: Mapping[str, FeatureSet], weights: tuple[str, ...]) -> dict[
     given = {}
     for weight in weights:
         name, _, number = weight.rpartition("=")
-        if not number.isdecimal() or not number.isascii():
-            raise click.BadParameter(f"{weight!a} is not NAME=N", param_hint="--weight")
+        if _NUMBER.fullmatch(number) is None:
+            raise click.BadParameter(f"{quoted(weight)} is not NAME=N", param_hint="--weight")
         given[name] = int(number)
     return {**dict.fromkeys(hosts, 1), **given}
 
@@ -195,8 +196,8 @@ def _verify(level: str, guest: str, architecture: Architecture | None, as_json: 
 
 def _read_level(argument: str, architecture: Architecture | None) -> FeatureSet:
     """The level in a listing, a mask or a file, or in the file that `level --json` printed."""
-    if argument == STANDARD_INPUT or not Path(argument).exists():
-        return read_features(argument, architecture).features
+    if is_literal(argument):
+        return parse_features(argument, architecture).features
     text = read_text(argument)
     if not text.lstrip().startswith("{"):
         return parse_features(text, architecture).features

@@ -7,7 +7,7 @@ import click
 from substrate_compat.cli.configs import read_config
 from substrate_compat.cli.options import json_option
 from substrate_compat.cli.output import EXIT_NO, EXIT_YES, Json, note, say, say_json
-from substrate_compat.errors import InputError, quoted
+from substrate_compat.errors import InputError, quoted, shortened
 from substrate_compat.runtime_hash import sandbox_runtime_hash
 from substrate_compat.sandbox_config import SandboxConfig
 
@@ -57,14 +57,14 @@ def _hash_versions(config: SandboxConfig, as_json: bool) -> int:
             try:
                 value = version.runtime_hash(architecture)
             except InputError as error:
-                note(f"{version.name} {architecture}: {error}")
+                note(f"{shortened(version.name)} {architecture}: {error}")
                 status = EXIT_NO
                 continue
             hashes.append(
                 {"version": version.name, "architecture": architecture.value, "sandbox_runtime_hash": value}
             )
             if not as_json:
-                say(f"{version.name} {architecture} {value}")
+                say(f"{shortened(version.name)} {architecture} {value}")
     if as_json:
         say_json(hashes)
     return status
