@@ -118,11 +118,15 @@ def read_cpuinfo(path: str | Path = "/proc/cpuinfo") -> CpuInfo:
     r"""What `path` tells: `parse_cpuinfo` of its text; a byte that is not UTF-8 becomes `\xNN`.
 
     Raises:
-        InputError: the text is not understood.
+        InputError: the text is not understood, or `path` is none, such as one with a NUL.
         OSError: the file cannot be read.
     """
-    with Path(path).open(encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-        return parse_cpuinfo(file.read(LARGEST_TEXT + 1))
+    try:
+        with Path(path).open(encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+            text = file.read(LARGEST_TEXT + 1)
+    except ValueError:
+        raise InputError(str(path), "no system has such a path") from None
+    return parse_cpuinfo(text)
 
 
 def cpu_flags_hash(flags: Iterable[str]) -> str:

@@ -153,7 +153,7 @@ def _run(command: list[str], subject: str, timeout: float) -> tuple[int, bytes, 
         raise HostError(subject, "no such program", _REMEDY) from None
     except (OSError, ValueError) as error:
         problem = error.strerror if isinstance(error, OSError) else "no system has such a path"
-        if isinstance(error, OSError) and Path(subject).is_dir():
+        if isinstance(error, PermissionError) and Path(subject).is_dir():
             problem = "it is a folder, not a program"
         raise HostError(subject, f"it cannot be run: {problem}", _REMEDY) from error
     with process:
