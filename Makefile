@@ -12,6 +12,7 @@ test: $(VENV)/.test
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/pyright
 	$(BIN)/pytest --numprocesses auto --cov --cov-report=term
 
 test-page: $(VENV)/.test
