@@ -184,9 +184,8 @@ def _wrong_kind(value: object, wanted: type) -> InputError:
 
 def _located(fault: Exception, path: str) -> InputError:
     """The first fault that cattrs collected; its notes are the steps of the path."""
-    for note in getattr(fault, "__notes__", ()):
-        if isinstance(note, AttributeValidationNote):
-            path += key_path(_camel(note.name))
+    notes = [note for note in getattr(fault, "__notes__", ()) if isinstance(note, AttributeValidationNote)]
+    path += "".join(key_path(_camel(note.name)) for note in notes)
     if isinstance(fault, BaseValidationError):
         return _located(fault.exceptions[0], path)
     if isinstance(fault, InputError):
