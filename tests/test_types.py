@@ -10,7 +10,7 @@ import substrate_compat
 
 PACKAGE: Final = Path(substrate_compat.__file__).parent
 # The command line, and what other modules of the library are made of.
-INTERNAL: Final = {"__init__", "__main__", "bitmaps", "chunks", "cli", "families", "partition"}
+INTERNAL: Final = {"__init__", "__main__", "bitmaps", "chunks", "cli", "compact", "families", "partition"}
 ELSEWHERE: Final = {"why_none.why_none"}
 
 
