@@ -244,6 +244,7 @@ def test_why_none_counts_a_worker_under_each_reason() -> None:
     [
         pytest.param(worker(gvisor("1"), gvisor("0", cpu_cache_line="64")), id="by the default"),
         pytest.param(worker(gvisor("0", cpu_cache_line="64"), gvisor("1")), id="by another runtime"),
+        pytest.param(worker(gvisor("1"), gvisor("0", HASHES[1])), id="beside a mask of other binaries"),
     ],
 )
 def test_the_nearest_miss_is_that_of_the_runtime_that_lacks_least(runtimes: WorkerRuntimes) -> None:
