@@ -253,6 +253,22 @@ def test_the_nearest_miss_is_that_of_the_runtime_that_lacks_least(runtimes: Work
     assert told.nearest == (NearMiss(("pclmulqdq",), 1, (gvisor("1"),)),)
 
 
+def test_an_index_that_shrinks_forgets_nothing() -> None:
+    """Three chunks of workers that all differ: thinned out until they are merged, then emptied."""
+    fleet = {f"w{number}": worker(gvisor(f"{number:x}")) for number in range(2100)}
+    index = index_of(fleet)
+    for number in range(2100):
+        if number % 3:
+            index.remove(f"w{number}")
+            del fleet[f"w{number}"]
+    assert list(index.candidates(gvisor("3"))) == scan(fleet, gvisor("3"))
+    assert index.count(gvisor("3")) == len(scan(fleet, gvisor("3")))
+    for worker_id in [*fleet]:
+        index.remove(worker_id)
+    assert len(index) == 0
+    assert list(index.candidates(None)) == []
+
+
 def test_why_none_of_an_empty_index() -> None:
     for snapshot in (None, gvisor()):
         assert WorkerIndex().why_none(snapshot) == WhyNone(0, (), ())
