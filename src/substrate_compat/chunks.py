@@ -130,12 +130,14 @@ class Chunk:
         for group in groups:
             chunk._seat(group)
             masks.append([lacks for lacks, _ in group.offers])
+            for power, has in enumerate(selectors(len(group))):
+                add(chunk._sizes, has << group.row, power)
         for place, layer in enumerate(chunk.layers):
             layer.lacking = transposed([each[place] if place < len(each) else 0 for each in masks])
         return chunk
 
     def add(self, group: Group) -> None:
-        """Gives the group the next row."""
+        """Gives the group, which has no workers yet, the next row."""
         self._seat(group)
         bit = 1 << group.row
         for layer, (lacks, _) in zip(self.layers, group.offers, strict=False):
@@ -181,7 +183,7 @@ class Chunk:
         return (group for group in chosen if group is not None)
 
     def _seat(self, group: Group) -> None:
-        """Gives the group the next row, all but what it lacks."""
+        """Gives the group the next row, without what it lacks and how many workers it has."""
         group.chunk, group.row = self, len(self._groups)
         self._groups.append(group)
         self.live += 1
@@ -191,8 +193,6 @@ class Chunk:
         for layer, (_, families) in zip(self.layers, group.offers, strict=False):
             for family in families:
                 layer.offering[family] = layer.offering.get(family, 0) | bit
-        for power, has in enumerate(selectors(len(group))):
-            add(self._sizes, bit * has, power)
 
 
 def fewest_missing(layer: Layer, rows: int, needed: bytes) -> tuple[int, int]:

@@ -5,12 +5,28 @@ each runtime hash that is in use; where it has many, the one that a snapshot ask
 """
 
 from collections.abc import Iterator
+from enum import IntEnum
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-from substrate_compat.identity import CPU_FEATURES, SandboxRuntime, WorkerRuntimes
+from substrate_compat.identity import SandboxRuntime, WorkerRuntimes
 
-__all__ = ["Families", "Family", "Offers", "Shape"]
+__all__ = ["Families", "Family", "Mask", "Offers", "Shape"]
+
+
+class Mask(IntEnum):
+    """What a runtime has of a feature mask."""
+
+    ABSENT = 0
+    UNREADABLE = 1
+    READABLE = 2
+
+    @classmethod
+    def of(cls, runtime: SandboxRuntime) -> Self:
+        """What this runtime has."""
+        if runtime.cpu_features is None:
+            return cls.ABSENT
+        return cls.UNREADABLE if runtime.compat_version.features is None else cls.READABLE
 
 
 class Shape(NamedTuple):
@@ -19,14 +35,21 @@ class Shape(NamedTuple):
     sandbox_class: str
     schema_version: str
     keys: frozenset[str]
-    readable: bool
+    mask: Mask
+
+    @classmethod
+    def of(cls, runtime: SandboxRuntime) -> Self:
+        """The shape of this runtime's family."""
+        compat = runtime.compat_version
+        keys = frozenset(key for key, _ in compat.equalities)
+        return cls(runtime.sandbox_class, compat.schema_version, keys, Mask.of(runtime))
 
 
 class Family:
     """The runtimes that agree in all but their feature mask.
 
     Attributes:
-        shape: its class and schema, its attribute keys, and whether its masks can be read.
+        shape: its class and schema, its attribute keys, and what its runtimes have of a mask.
         runtime: one of them, as an example.
         users: how many groups offer it, counted once for each mask.
     """
@@ -46,19 +69,20 @@ Offers = tuple[tuple[int, tuple[Family, ...]], ...]
 class Families:
     """The families of the runtimes in an index."""
 
-    __slots__ = ("_of_shape",)
+    __slots__ = ("_of_same", "_of_shape")
 
     def __init__(self) -> None:
-        self._of_shape: dict[Shape, dict[str, Family]] = {}
+        self._of_same: tuple[dict[str, Family], ...] = tuple({} for _ in Mask)
+        self._of_shape: dict[Shape, set[Family]] = {}
 
     def __iter__(self) -> Iterator[Family]:
-        return chain.from_iterable(families.values() for families in self._of_shape.values())
+        return chain.from_iterable(self._of_shape.values())
 
     def take(self, runtimes: WorkerRuntimes) -> Offers:
         """What a group with these runtimes offers; its families are kept until it releases them."""
         families: dict[int, dict[Family, None]] = {}
         for runtime in runtimes:
-            families.setdefault(runtime.compat_version.lacks, {})[self._family(runtime)] = None
+            families.setdefault(runtime.lacks, {})[self._family(runtime)] = None
         offers = tuple((lacks, tuple(each)) for lacks, each in families.items())
         for _, each in offers:
             for family in each:
@@ -80,35 +104,30 @@ class Families:
         compat = snapshot.compat_version
         needed = compat.equalities
         keys = {key for key, _ in needed}
-        fitting: set[Family] = set()
-        for shape, alike in self._of_shape.items():
-            if shape[:2] != (snapshot.sandbox_class, compat.schema_version):
-                continue
-            if shape.keys - {CPU_FEATURES} == keys:
-                family = alike.get(snapshot.same)
-                fitting.update(() if family is None else (family,))
-            elif shape.keys >= keys:
+        exact = (families.get(snapshot.same) for families in self._of_same)
+        fitting = {family for family in exact if family is not None}
+        for shape, families in self._of_shape.items():
+            if shape[:2] == (snapshot.sandbox_class, compat.schema_version) and shape.keys > keys:
                 fitting.update(
-                    family
-                    for family in alike.values()
-                    if family.runtime.compat_version.equalities >= needed
+                    family for family in families if family.runtime.compat_version.equalities >= needed
                 )
         return fitting
 
     def _family(self, runtime: SandboxRuntime) -> Family:
-        compat = runtime.compat_version
-        keys = frozenset(dict(compat.attributes))
-        shape = Shape(runtime.sandbox_class, compat.schema_version, keys, compat.features is not None)
-        alike = self._of_shape.setdefault(shape, {})
-        family = alike.get(runtime.same)
+        known = self._of_same[Mask.of(runtime)]
+        family = known.get(runtime.same)
         if family is None:
+            shape = Shape.of(runtime)
+            alike = self._of_shape.setdefault(shape, set())
             # Families of one shape share the object: where all hashes differ there are very many.
-            shared = next((other.shape for other in alike.values()), shape)
-            family = alike[runtime.same] = Family(shared, runtime)
+            shared = next((other.shape for other in alike), shape)
+            family = known[runtime.same] = Family(shared, runtime)
+            alike.add(family)
         return family
 
     def _forget(self, family: Family) -> None:
+        del self._of_same[family.shape.mask][family.runtime.same]
         alike = self._of_shape[family.shape]
-        del alike[family.runtime.same]
+        alike.remove(family)
         if not alike:
             del self._of_shape[family.shape]

@@ -173,6 +173,8 @@ class SandboxRuntime:
         name: for people only; takes no part in `==`, hash and matching.
         same: one text for all that a match compares by equality: equal texts, equal parts. It is
             interned, so that equal texts are nearly always one object.
+        cpu_features: the attribute of that name, interned too; None where it is absent. With `same` it
+            stands for all but the name: `==` and hash look at these two.
         needs: as in `compat_version`.
         lacks: as in `compat_version`.
 
@@ -184,10 +186,11 @@ class SandboxRuntime:
     True
     """
 
-    sandbox_class: str
-    compat_version: VersionedSandboxCompat
+    sandbox_class: str = attrs.field(eq=False)
+    compat_version: VersionedSandboxCompat = attrs.field(eq=False)
     name: str = attrs.field(default="", eq=False)
-    same: str = attrs.field(init=False, eq=False, repr=False)
+    same: str = attrs.field(init=False, repr=False)
+    cpu_features: str | None = attrs.field(init=False, repr=False)
     needs: int = attrs.field(init=False, eq=False, repr=False)
     lacks: int = attrs.field(init=False, eq=False, repr=False)
 
@@ -203,6 +206,7 @@ class SandboxRuntime:
         parts = (self.sandbox_class, compat.schema_version, *sorted(compat.equalities))
         put = object.__setattr__
         put(self, "same", sys.intern(repr(parts)))
+        put(self, "cpu_features", compat.get(CPU_FEATURES))
         put(self, "needs", compat.needs)
         put(self, "lacks", compat.lacks)
 
