@@ -17,6 +17,7 @@ from substrate_compat.match import matches
 from substrate_compat.tables import (
     FleetTables,
     identity_key,
+    prepare,
     put_snapshots,
     put_workers,
     read_runtimes,
@@ -126,6 +127,24 @@ def test_a_transaction_under_way_is_refused(connection: Connection, fleet: Fleet
     with pytest.raises(InvalidRequestError):
         put_workers(connection, fleet, {"w": WorkerRuntimes(ONE)})
     connection.rollback()
+
+
+def test_a_connection_that_commits_by_itself_is_refused(
+    database: Engine, connection: Connection, fleet: FleetTables
+) -> None:
+    if database.name == "duckdb":
+        pytest.skip("DuckDB has no isolation level to set")
+    put_workers(connection, fleet, {"w": WorkerRuntimes(ONE)})
+    with database.connect().execution_options(isolation_level="AUTOCOMMIT") as careless:
+        writes: tuple[Callable[[], None], ...] = (
+            lambda: prepare(careless, fleet),
+            lambda: put_workers(careless, fleet, {"w": WorkerRuntimes(TWO)}),
+            lambda: remove_workers(careless, fleet, ["w"]),
+        )
+        for write in writes:
+            with pytest.raises(InputError, match=r"^connection: its isolation level is AUTOCOMMIT"):
+                write()
+    assert read_workers(connection, fleet) == {"w": keys(ONE)}
 
 
 def test_unused_runtimes_go(connection: Connection, fleet: FleetTables) -> None:

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
+    RootTransaction,
     String,
     Table,
     and_,
@@ -33,7 +34,7 @@ from substrate_compat.errors import InputError, quoted
 from substrate_compat.identity import ARCHITECTURE, CPU_FEATURES, SandboxRuntime
 from substrate_compat.rows import WORDS, mask_words
 
-__all__ = ["FleetTables", "UnstorableError", "prepare", "restores"]
+__all__ = ["FleetTables", "UnstorableError", "prepare", "restores", "transaction"]
 
 _POSTGRESQL: Final = "postgresql"
 
@@ -139,7 +140,7 @@ def prepare(connection: Connection, fleet: FleetTables) -> None:
         InputError: the database has some of the tables only, or a table with other columns: an older or
             another program's schema. Nothing is changed then.
     """
-    with connection.begin():
+    with transaction(connection):
         held = {table.name: _columns(connection, table) for table in fleet}
         if not any(held.values()):
             fleet.runtime.metadata.create_all(connection, list(fleet))
@@ -152,6 +153,23 @@ def prepare(connection: Connection, fleet: FleetTables) -> None:
                 f"not {', '.join(sorted(table.c.keys()))}: an older or another program's schema",
                 "use an empty database, or remove the tables and load the fleet again",
             )
+
+
+def transaction(connection: Connection) -> RootTransaction:
+    """A transaction that nobody sees half of, also when it breaks off.
+
+    Raises:
+        InputError: `connection` commits each statement by itself.
+        sqlalchemy.exc.InvalidRequestError: it is in a transaction already.
+    """
+    driver = connection.connection.dbapi_connection
+    if driver is not None and connection.dialect.detect_autocommit_setting(driver):
+        raise InputError(
+            "connection",
+            "its isolation level is AUTOCOMMIT: whoever reads meanwhile sees half a worker",
+            "give a connection with another isolation level",
+        )
+    return connection.begin()
 
 
 def restores(fleet: FleetTables, snapshot: SandboxRuntime | None) -> ColumnElement[bool]:

@@ -6,13 +6,16 @@ which is written first; writers of many go by id, so that none waits for another
 """
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from itertools import islice
 from typing import Final
 
+import attrs
 from sqlalchemy import (
     DDL,
     ColumnElement,
     Connection,
+    Executable,
     Table,
     bindparam,
     delete,
@@ -26,7 +29,6 @@ from sqlalchemy.dialects import postgresql, sqlite
 from substrate_compat.identity import SandboxRuntime, WorkerRuntimes
 from substrate_compat.pairs import restore_pairs
 from substrate_compat.rows import (
-    Cell,
     attribute_rows,
     identity_key,
     runtime_from_rows,
@@ -34,7 +36,7 @@ from substrate_compat.rows import (
     snapshot_row,
     worker_rows,
 )
-from substrate_compat.tables.schema import FleetTables
+from substrate_compat.tables.schema import FleetTables, transaction
 
 __all__ = [
     "put_snapshots",
@@ -58,7 +60,8 @@ def put_workers(connection: Connection, fleet: FleetTables, workers: Mapping[str
     """Write the workers, each in place of the one of its id, in one transaction.
 
     Raises:
-        InputError: an id or a text that the engine cannot hold; then nothing is written.
+        InputError: an id or a text that the engine cannot hold, or `connection` commits each statement by
+            itself; then nothing is written.
         sqlalchemy.exc.InvalidRequestError: `connection` is in a transaction already.
     """
     rows = [row for worker_id in sorted(workers) for row in worker_rows(worker_id, workers[worker_id])]
@@ -66,14 +69,11 @@ def put_workers(connection: Connection, fleet: FleetTables, workers: Mapping[str
         return
     identities = {identity_key(runtime): runtime for runtimes in workers.values() for runtime in runtimes}
     last = [{"id": worker_id, "last": len([*workers[worker_id]]) - 1} for worker_id in sorted(workers)]
-    worker = fleet.worker_runtime.c
-    beyond = delete(fleet.worker_runtime).where(
-        worker.worker_id == bindparam("id"), worker.position > bindparam("last")
-    )
-    with connection.begin():
+    writes = _writes(fleet, connection.dialect.name)
+    with transaction(connection):
         _put_identities(connection, fleet, identities)
-        _replace(connection, fleet.worker_runtime, rows)
-        connection.execute(beyond, last)
+        connection.execute(writes.worker, rows)
+        connection.execute(writes.beyond, last)
 
 
 def put_snapshots(
@@ -82,16 +82,17 @@ def put_snapshots(
     """Write the snapshots, each in place of the one of its id, in one transaction.
 
     Raises:
-        InputError: an id or a text that the engine cannot hold; then nothing is written.
+        InputError: an id or a text that the engine cannot hold, or `connection` commits each statement by
+            itself; then nothing is written.
         sqlalchemy.exc.InvalidRequestError: `connection` is in a transaction already.
     """
     rows = [snapshot_row(snapshot_id, snapshots[snapshot_id]) for snapshot_id in sorted(snapshots)]
     if not rows:
         return
     identities = {identity_key(snapshot): snapshot for snapshot in snapshots.values()}
-    with connection.begin():
+    with transaction(connection):
         _put_identities(connection, fleet, identities)
-        _replace(connection, fleet.snapshot, rows)
+        connection.execute(_writes(fleet, connection.dialect.name).snapshot, rows)
 
 
 def remove_workers(connection: Connection, fleet: FleetTables, worker_ids: Iterable[str]) -> None:
@@ -99,7 +100,7 @@ def remove_workers(connection: Connection, fleet: FleetTables, worker_ids: Itera
     worker = fleet.worker_runtime.c
     others = delete(fleet.worker_runtime).where(worker.worker_id == bindparam("id"))
     default = others.where(worker.position == 0).returning(worker.position)
-    with connection.begin():
+    with transaction(connection):
         for worker_id in sorted(set(worker_ids)):
             # A worker whose default was not there to be locked is being written just now: it stays whole.
             if connection.execute(default, {"id": worker_id}).all():
@@ -111,7 +112,7 @@ def remove_snapshots(connection: Connection, fleet: FleetTables, snapshot_ids: I
     gone = delete(fleet.snapshot).where(fleet.snapshot.c.snapshot_id == bindparam("id"))
     rows = [{"id": snapshot_id} for snapshot_id in sorted(set(snapshot_ids))]
     if rows:
-        with connection.begin():
+        with transaction(connection):
             connection.execute(gone, rows)
 
 
@@ -123,7 +124,7 @@ def remove_unused_runtimes(connection: Connection, fleet: FleetTables) -> None:
     """
     key = fleet.runtime.c.runtime_key
     used = or_(_exists(fleet.worker_runtime, key), _exists(fleet.snapshot, key))
-    with connection.begin():
+    with transaction(connection):
         _WAIT_FOR_WRITERS(fleet.runtime, connection)
         connection.execute(delete(fleet.runtime).where(~used))
         attribute, pair = fleet.runtime_attribute, fleet.restore_pair
@@ -161,7 +162,7 @@ def refresh_restore_pairs(connection: Connection, fleet: FleetTables) -> None:
     """
     key = fleet.runtime.c.runtime_key
     pair = fleet.restore_pair
-    with connection.begin():
+    with transaction(connection):
         _WAIT_FOR_WRITERS(pair, connection)
         connection.execute(delete(pair))
         runtimes = read_runtimes(connection, fleet)
@@ -187,24 +188,47 @@ def _put_identities(
     `remove_unused_runtimes` respects.
     """
     rows = [runtime_row(identities[key]) for key in sorted(identities)]
-    unknown = (
-        _insert(connection, fleet.runtime).on_conflict_do_nothing().returning(fleet.runtime.c.runtime_key)
-    )
-    new = sorted(connection.scalars(unknown, rows))
+    new = sorted(connection.scalars(_writes(fleet, connection.dialect.name).unknown, rows))
     attributes = [row for key in new for row in attribute_rows(identities[key])]
     if attributes:
         connection.execute(insert(fleet.runtime_attribute), attributes)
 
 
-def _replace(connection: Connection, table: Table, rows: list[dict[str, Cell]]) -> None:
-    """Write the rows, each in place of the one with its primary key."""
-    statement = _insert(connection, table)
-    replaced = statement.on_conflict_do_update(
-        index_elements=list(table.primary_key), set_={"runtime_key": statement.excluded.runtime_key}
+@attrs.frozen
+class _Writes:
+    """The statements that write workers and snapshots.
+
+    Attributes:
+        unknown: writes the identities that are not there yet, and gives their keys.
+        worker: writes rows of workers, each in place of the one with its primary key.
+        snapshot: the same for snapshots.
+        beyond: removes what a worker had beyond its last position.
+    """
+
+    unknown: Executable
+    worker: Executable
+    snapshot: Executable
+    beyond: Executable
+
+
+@lru_cache(maxsize=8)
+def _writes(fleet: FleetTables, dialect: str) -> _Writes:
+    """The statements for an engine, made once: to make them takes longer than to run them."""
+    # DuckDB spells ON CONFLICT as PostgreSQL does.
+    insert_of = sqlite.insert if dialect == "sqlite" else postgresql.insert
+
+    def replace(table: Table) -> Executable:
+        statement = insert_of(table)
+        return statement.on_conflict_do_update(
+            index_elements=list(table.primary_key), set_={"runtime_key": statement.excluded.runtime_key}
+        )
+
+    worker = fleet.worker_runtime.c
+    return _Writes(
+        insert_of(fleet.runtime).on_conflict_do_nothing().returning(fleet.runtime.c.runtime_key),
+        replace(fleet.worker_runtime),
+        replace(fleet.snapshot),
+        delete(fleet.worker_runtime).where(
+            worker.worker_id == bindparam("id"), worker.position > bindparam("last")
+        ),
     )
-    connection.execute(replaced, rows)
-
-
-def _insert(connection: Connection, table: Table) -> postgresql.Insert | sqlite.Insert:
-    """An INSERT that knows ON CONFLICT, which DuckDB spells as PostgreSQL does."""
-    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
