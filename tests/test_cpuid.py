@@ -4,7 +4,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refusals import CPUID_ANSWERED_OFF, EXECUTABLE_MEMORY, MOVING, Refusal, under
-from substrate_compat.cpufeatures import FeatureSet
 from substrate_compat.cpufeatures_table import CPUID_REGISTERS, Architecture
 from substrate_compat.cpuid import (
     Query,
@@ -29,11 +28,18 @@ from substrate_compat.cpuid import (
 )
 from substrate_compat.errors import HostError, InputError
 from substrate_compat.runsc import parse_cpu_features
-from vectors import Host, gvisor_hosts, host_registers, milan_dump, milan_listing
+from vectors import (
+    Host,
+    cpuid_dump,
+    gvisor_hosts,
+    host_registers,
+    later_than_the_listings,
+    milan_dump,
+    milan_listing,
+)
 
 HOSTS: Final = gvisor_hosts().hosts
 REGISTERS: Final = host_registers()
-LATER_THAN_THE_LISTINGS: Final = FeatureSet.from_names(Architecture.AMD64, ["avx512_bf16", "avx_vnni"])
 WORD: Final = 0xFFFFFFFF
 ZEROS: Final = (0, 0, 0, 0)
 ONES: Final = (WORD, WORD, WORD, WORD)
@@ -51,23 +57,10 @@ def names(registers: Leaves) -> set[str]:
     return {*features_from_cpuid(registers)}
 
 
-def dump(cpus: Sequence[Leaves]) -> str:
-    """The text that `cpuid -r` prints for these CPUs."""
-    lines = []
-    for number, registers in enumerate(cpus):
-        lines.append(f"CPU {number}:\n")
-        for (leaf, subleaf), (eax, ebx, ecx, edx) in registers.items():
-            lines.append(
-                f"   0x{leaf:08x} 0x{subleaf:02x}: "
-                f"eax=0x{eax:08x} ebx=0x{ebx:08x} ecx=0x{ecx:08x} edx=0x{edx:08x}\n"
-            )
-    return "".join(lines)
-
-
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.id)
 def test_registers_give_what_gvisor_lists(host: Host) -> None:
     features = features_from_cpuid(REGISTERS[host.id])
-    assert features - LATER_THAN_THE_LISTINGS == host.features
+    assert features - later_than_the_listings() == host.features
 
 
 def test_a_dump_gives_what_runsc_lists_on_the_same_machine() -> None:
@@ -172,7 +165,7 @@ def test_a_bit_more_never_takes_a_feature_away(registers: Leaves, ecx: int, edx:
 
 @given(st.lists(leaves, min_size=1, max_size=3))
 def test_a_dump_holds_the_registers_that_were_dumped(cpus: list[dict[tuple[int, int], Registers]]) -> None:
-    text = dump(cpus)
+    text = cpuid_dump(cpus)
     assert parse_cpuid_dump(text) == tuple(cpus)
     assert parse_cpuid_dump(text.replace("\n", "\r\n\r\n")) == tuple(cpus)
 

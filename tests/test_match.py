@@ -370,30 +370,6 @@ def test_every_bit_counts(architecture: Architecture, feature: Feature) -> None:
 # Vectors
 
 
-def gvisor_identity(features: FeatureSet, cache_line: int, runtime_hash: str = HASH) -> SandboxRuntime:
-    return identity(
-        cpu_features=features.hex, cpu_cache_line=str(cache_line), sandbox_runtime_hash=runtime_hash
-    )
-
-
-def test_gvisors_own_verdicts_between_160_machines() -> None:
-    """25,600 pairs: `1` and `c` where the features suffice, `1` only where the cache line agrees too."""
-    known = vectors.gvisor_hosts()
-    sets = [host.features for host in known.hosts]
-    workers = [gvisor_identity(host.features, host.cache_line) for host in known.hosts]
-    pairs = 0
-    for taken, verdicts in enumerate(known.verdicts):
-        for restored, verdict in enumerate(verdicts):
-            snapshot, worker = workers[taken], workers[restored]
-            suffices = verdict in "1c"
-            assert (sets[taken] <= sets[restored]) is suffices
-            assert matches(worker, snapshot) is (verdict == "1")
-            named = [each.features for each in explain(worker, snapshot).mismatches if each.features]
-            assert named == ([] if suffices else [(sets[taken] - sets[restored]).names])
-            pairs += 1
-    assert pairs == 25_600
-
-
 def test_real_restores_between_amd64_models() -> None:
     """400 restores that runsc tried, the identities made as a worker and a snapshot make them."""
     real = vectors.real_restores()

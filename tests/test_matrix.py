@@ -12,7 +12,7 @@ from substrate_compat.errors import InputError
 from substrate_compat.identity import SandboxRuntime, VersionedSandboxCompat, WorkerRuntimes
 from substrate_compat.match import Reason, explain_worker, stamp
 from substrate_compat.matrix import Cell, matrix, worker_of_features
-from vectors import amd64, demo_hosts, gvisor_hosts, real_restores
+from vectors import amd64, demo_hosts, real_restores
 
 
 def gvisor(**values: str) -> SandboxRuntime:
@@ -109,21 +109,6 @@ def test_the_matrix_is_what_explain_worker_says_of_each_pair(fleet: dict[str, Wo
             assert worker == fleet[view.groups[place[name]][0]]
     assert view.accepted == accepted
     assert view.workers == len(fleet)
-
-
-def test_the_matrix_of_real_machines_is_gvisors() -> None:
-    data = gvisor_hosts()
-    view = matrix({host.id: worker_of_features(host.features) for host in data.hosts})
-    place = {name: n for n, names in enumerate(view.groups) for name in names}
-    assert (view.workers, len(view.groups)) == (160, 100)
-    for taken_on, verdicts in zip(data.hosts, data.verdicts, strict=True):
-        for worker, verdict in zip(data.hosts, verdicts, strict=True):
-            cell = view.rows[place[taken_on.id]][place[worker.id]]
-            # `c`: gVisor refuses for the size of the cache line, which a listing does not tell.
-            if "osxsave" in taken_on.features and "osxsave" in worker.features:
-                assert cell.compatible == (verdict in "1c")
-            else:
-                assert not cell.compatible or verdict in "1c"
 
 
 def test_the_matrix_of_emulated_machines_is_what_gvisor_did_and_named() -> None:

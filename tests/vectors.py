@@ -4,7 +4,7 @@ Each file in `data/` says in a note where it comes from.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -186,6 +186,24 @@ def host_registers() -> Mapping[str, Mapping[tuple[int, int], Registers]]:
         host: {_leaf(leaf): _registers(*texts) for leaf, texts in leaves.items()}
         for host, leaves in _read("gvisor_hosts_registers.json", _HostRegisters).hosts.items()
     }
+
+
+def later_than_the_listings() -> FeatureSet:
+    """What those registers tell and the listings do not: leaf 7.1, which that gVisor did not read."""
+    return FeatureSet.from_names(Architecture.AMD64, ["avx512_bf16", "avx_vnni"])
+
+
+def cpuid_dump(cpus: Sequence[Mapping[tuple[int, int], Registers]]) -> str:
+    """The text that `cpuid -r` prints for these CPUs."""
+    lines = []
+    for number, registers in enumerate(cpus):
+        lines.append(f"CPU {number}:\n")
+        for (leaf, subleaf), (eax, ebx, ecx, edx) in registers.items():
+            lines.append(
+                f"   0x{leaf:08x} 0x{subleaf:02x}: "
+                f"eax=0x{eax:08x} ebx=0x{ebx:08x} ecx=0x{ecx:08x} edx=0x{edx:08x}\n"
+            )
+    return "".join(lines)
 
 
 def demo_hosts() -> DemoHosts:
