@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
+import click
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -51,9 +52,12 @@ def say_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def say_json(value: Json) -> None:
     """Print a value as JSON to standard output."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    # Escapes as JSON knows them, so that a program reads what was there.
-    shown = "".join(each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text)
-    Console(highlight=False, soft_wrap=True, emoji=False).print(shown, markup=False)
+    if not text.replace("\n", "").isprintable():
+        # Escapes as JSON knows them, so that a program reads what was there.
+        text = "".join(
+            each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text
+        )
+    click.echo(text)
 
 
 def note(text: str) -> None:
