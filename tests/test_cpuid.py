@@ -5,7 +5,10 @@ import platform
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import and_, or_
 from pathlib import Path
+from random import Random
 from typing import Final
 
 import pytest
@@ -229,6 +232,26 @@ def test_cpus_that_differ_count_as_what_all_of_them_have() -> None:
     common = common_features([leaf_1(ecx=0b11, edx=1), leaf_1(ecx=0b01, edx=1), leaf_1(ecx=0b101)])
     assert common.features.names == ("pni",)
     assert common.varying.names == ("dtes64", "fpu", "pclmulqdq")
+
+
+leaves_with_leaf_1 = st.builds(
+    lambda registers, first: {**registers, (1, 0): first},
+    leaves,
+    st.tuples(words, words, words, words),
+)
+
+
+@given(st.lists(leaves_with_leaf_1, min_size=1, max_size=4), st.randoms(use_true_random=False))
+def test_what_cpus_share_is_the_meet_and_their_order_changes_nothing(
+    cpus: list[dict[tuple[int, int], Registers]], order: Random
+) -> None:
+    common = common_features(cpus)
+    each = [features_from_cpuid(registers) for registers in cpus]
+    assert common.features == reduce(and_, each)
+    assert common.features | common.varying == reduce(or_, each)
+    assert not len(common.features & common.varying)
+    shuffled = [dict(order.sample([*cpu.items()], len(cpu))) for cpu in order.sample(cpus, len(cpus))]
+    assert common_features(parse_cpuid_dump(cpuid_dump(shuffled))) == common
 
 
 def test_no_cpu_is_refused() -> None:

@@ -15,6 +15,8 @@ from substrate_compat.errors import (
     InputError,
     quoted,
     require_size,
+    shortened,
+    visible,
 )
 
 ERRORS: tuple[tuple[type[CompatError], type[Exception]], ...] = (
@@ -82,6 +84,26 @@ def test_a_quoted_text_is_one_short_line_of_plain_ascii(text: str) -> None:
     assert quoted(text).isascii()
     assert quoted(text).isprintable()
     assert len(quoted(text)) <= 80 * len(r"\U0010ffff") + len("''... (200 characters)")
+
+
+@given(st.text())
+def test_a_visible_text_can_be_seen_and_stays_as_it_is(text: str) -> None:
+    shown = visible(text)
+    assert shown.isprintable()
+    assert visible(shown) == shown
+    assert (shown == text) is text.isprintable()
+
+
+@given(st.text(max_size=300), st.integers(4, 250))
+def test_a_shortened_text_has_both_ends_and_no_more_than_was_said(text: str, longest: int) -> None:
+    cut = shortened(text, longest)
+    assert cut.isprintable()
+    assert len(cut) <= max(longest + 1, 3) * len(r"\U0010ffff")
+    if len(text) > longest:
+        half = longest // 2 - 1
+        assert cut == f"{visible(text[:half])}...{visible(text[-half:])}"
+    else:
+        assert cut == visible(text)
 
 
 def test_a_text_of_8_mib_is_read_and_a_longer_one_is_not() -> None:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from substrate_compat.errors import FileError
 from substrate_compat.files import read_at_most, write_whole
@@ -206,3 +208,14 @@ def test_writers_at_once_leave_one_whole_file(tmp_path: Path) -> None:
     assert write_whole(file, b"the last\n")
     assert file.read_bytes() == b"the last\n"
     assert names(tmp_path) == ["file"]
+
+
+@given(st.lists(st.binary(max_size=64), min_size=1, max_size=4), st.integers(0, 70))
+def test_what_was_written_last_is_read(contents: list[bytes], longest: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path, before = Path(folder) / "file", None
+        for content in contents:
+            assert write_whole(path, content) is (content != before)
+            before = content
+        assert read_at_most(path, longest) == contents[-1][: longest + 1]
+        assert [*Path(folder).iterdir()] == [path]

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import MetaData
 
 from strategies import LONGEST_KEY
@@ -640,6 +642,24 @@ READERS: Final[Mapping[str, Read]] = {
     "features": on_amd64(parse_features),
     "id": lambda text: snapshot_row(text, identity()),
 }
+
+
+@st.composite
+def spoiled(draw: st.DrawFn) -> str:
+    """The beginning of a text that some reader knows, with a piece of another text put in."""
+    text = draw(st.sampled_from([*SHAPES.values()]))[: draw(st.integers(0, 200))]
+    at = draw(st.integers(0, len(text)))
+    return text[:at] + draw(st.text(max_size=3)) + text[at + draw(st.integers(0, 2)) :]
+
+
+@pytest.mark.parametrize("read", [pytest.param(read, id=name) for name, read in READERS.items()])
+@given(spoiled() | st.text(max_size=20))
+def test_any_text_is_a_value_or_one_error(read: Read, text: str) -> None:
+    # That no other exception comes is the law; what is said of the text is held against it.
+    try:
+        read(text)
+    except CompatError as error:
+        check_message(str(error), text)
 
 
 @pytest.mark.parametrize("read", [pytest.param(read, id=name) for name, read in READERS.items()])

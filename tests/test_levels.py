@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies import amd64_sets
+from strategies import amd64_sets, feature_sets
 from substrate_compat.cpufeatures import FeatureSet
 from substrate_compat.errors import InputError
 from substrate_compat.hosts import equal_hosts
@@ -159,6 +159,28 @@ def test_a_guest_that_sees_more_than_its_level_is_found_out() -> None:
     assert beyond_level(guest_flags(level), level) == ()
     assert beyond_level([*guest_flags(BASIS), "constant_tsc"], level) == ("constant_tsc",)
     assert beyond_level(guest_flags(BASIS | amd64("aes,avx2")), level) == ("avx2",)
+
+
+@given(feature_sets())
+def test_what_is_offered_is_within_the_set_and_the_set_within_what_is_claimed(features: FeatureSet) -> None:
+    less, more = offered(features), claimed(features)
+    assert less <= features <= more
+    assert offered(less) == less == offered(more)
+    assert claimed(more) == more == claimed(less)
+    assert (more - less).names in {(), ("xsave",)}
+
+
+@given(amd64_sets, amd64_sets, amd64_sets)
+def test_a_levelled_set_is_within_the_host_and_grows_with_the_level(
+    host: FeatureSet, allowed: FeatureSet, more: FeatureSet
+) -> None:
+    shown = levelled(host, allowed)
+    assert host & allowed <= shown <= host
+    assert shown <= levelled(host, allowed | more)
+    assert levelled(shown, allowed) == shown
+    level = allowed | amd64("xsave")  # as every level has
+    assert beyond_level(guest_flags(shown), level) == ()
+    assert set(beyond_level(guest_flags(host), level)) == guest_flags(host) - guest_flags(shown)
 
 
 @given(fleets, st.randoms(use_true_random=False))

@@ -7,8 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vectors
-from strategies import amd64_sets, near_snapshots, sandbox_runtimes
-from substrate_compat.cpufeatures import FeatureSet, known_features
+from strategies import (
+    amd64_sets,
+    feature_sets,
+    gvisor_runtimes,
+    near_snapshots,
+    sandbox_runtimes,
+    worker_runtimes,
+)
+from substrate_compat.cpufeatures import (
+    FeatureSet,
+    decode_cpu_features,
+    known_features,
+    parse_architecture,
+)
 from substrate_compat.cpufeatures_table import Architecture, Feature
 from substrate_compat.errors import InputError
 from substrate_compat.identity import (
@@ -322,6 +334,115 @@ def test_explain_gives_the_answer_of_matches(data: st.DataObject, worker: Sandbo
     others = st.none() | sandbox_runtimes
     snapshot = data.draw(others if worker is None else others | near_snapshots(worker))
     assert explain(worker, snapshot).compatible is matches(worker, snapshot)
+
+
+def readable(attributes: Mapping[str, str]) -> set[str] | None:
+    """The names behind the mask, or None where they cannot be known."""
+    try:
+        architecture = parse_architecture(attributes.get("architecture", ""))
+        return {*decode_cpu_features(attributes.get("cpu_features", ""), architecture)}
+    except InputError:
+        return None
+
+
+def by_the_rules(worker: SandboxRuntime | None, snapshot: SandboxRuntime | None) -> bool:
+    """The rules as they are written, with names and texts in the place of masks."""
+    if snapshot is None or worker is None:
+        return snapshot is None
+    has, needs = dict(worker.compat_version.attributes), dict(snapshot.compat_version.attributes)
+    if (worker.sandbox_class, worker.compat_version.schema_version) != (
+        snapshot.sandbox_class,
+        snapshot.compat_version.schema_version,
+    ):
+        return False
+    if "cpu_features" in needs:
+        seen, wanted = readable(has), readable(needs)
+        if seen is None or wanted is None or not wanted <= seen:
+            return False
+    return all(has.get(key) == value for key, value in needs.items() if key != "cpu_features")
+
+
+@given(st.data(), st.none() | sandbox_runtimes)
+def test_matches_is_the_rules_as_they_are_written(
+    data: st.DataObject, worker: SandboxRuntime | None
+) -> None:
+    others = st.none() | sandbox_runtimes
+    snapshot = data.draw(others if worker is None else others | near_snapshots(worker))
+    assert matches(worker, snapshot) is by_the_rules(worker, snapshot)
+
+
+def place(mismatch: Mismatch) -> tuple[int, str]:
+    """Where a reason belongs: class, schema, architecture, runtime hash, CPU keys, other keys."""
+    if mismatch.reason in (Reason.SANDBOX_CLASS, Reason.SCHEMA_VERSION):
+        return int(mismatch.reason is Reason.SCHEMA_VERSION), ""
+    if mismatch.key in ("architecture", "sandbox_runtime_hash"):
+        return 2 + (mismatch.key == "sandbox_runtime_hash"), mismatch.key
+    return 5 - mismatch.key.startswith("cpu_"), mismatch.key
+
+
+@given(st.data(), sandbox_runtimes)
+def test_reasons_have_the_fixed_order_and_none_comes_twice(
+    data: st.DataObject, worker: SandboxRuntime
+) -> None:
+    snapshot = data.draw(sandbox_runtimes | near_snapshots(worker))
+    places = [place(mismatch) for mismatch in explain(worker, snapshot).mismatches]
+    assert places == sorted(set(places))
+    sides = {each.compat_version.get("architecture") for each in (worker, snapshot)} - {None}
+    assert len(sides) < 2 or not any(at == 4 for at, _ in places)
+
+
+@given(st.data(), worker_runtimes())
+def test_a_worker_restores_under_its_first_runtime_that_matches(
+    data: st.DataObject, runtimes: WorkerRuntimes
+) -> None:
+    snapshot = data.draw(st.none() | st.sampled_from([*runtimes]).flatmap(near_snapshots))
+    able = [runtime for runtime in runtimes if matches(runtime, snapshot)]
+    assert explain_worker(runtimes, snapshot).runtime == (able[0] if able else None)
+
+
+@given(sandbox_runtimes, st.data())
+def test_a_key_more_on_the_worker_or_less_on_the_snapshot_never_turns_yes_into_no(
+    worker: SandboxRuntime, data: st.DataObject
+) -> None:
+    snapshot = data.draw(near_snapshots(worker))
+    if not matches(worker, snapshot):
+        return
+    has, needs = dict(worker.compat_version.attributes), dict(snapshot.compat_version.attributes)
+    more = {"zone": "a", **has}
+    assert matches(identity(more, worker.sandbox_class, worker.compat_version.schema_version), snapshot)
+    dropped = data.draw(st.sampled_from(sorted(needs)))
+    del needs[dropped]
+    # Without its architecture a mask cannot be read.
+    if needs and not (dropped == "architecture" and "cpu_features" in needs):
+        less = identity(needs, snapshot.sandbox_class, snapshot.compat_version.schema_version)
+        assert matches(worker, less)
+
+
+@given(gvisor_runtimes(), feature_sets(st.just(AMD64)))
+def test_a_snapshot_is_restored_where_it_was_taken_if_xsave_is_usable(
+    worker: SandboxRuntime, level: FeatureSet
+) -> None:
+    features = worker.compat_version.features
+    assert features is not None
+    usable = features.architecture is ARM64 or {"osxsave", "xsave"} <= {*features}
+    assert not usable or matches(worker, stamp(worker))
+    if usable and features.architecture is AMD64:
+        allowed = level | FeatureSet.from_names(AMD64, ["osxsave"])
+        assert matches(worker, stamp(worker, allowed))
+        assert matches(worker, stamp(worker, allowed, parent=stamp(worker, allowed)))
+
+
+@given(gvisor_runtimes(), st.data())
+def test_a_snapshot_of_what_was_restored_needs_what_its_parent_needed(
+    worker: SandboxRuntime, data: st.DataObject
+) -> None:
+    parent = data.draw(near_snapshots(worker))
+    if not matches(worker, parent):
+        return
+    again = stamp(worker, parent=parent)
+    assert again.compat_version.get("cpu_features") == parent.compat_version.get("cpu_features")
+    assert matches(worker, again)
+    assert stamp(worker, parent=again) == again
 
 
 @given(sandbox_runtimes)

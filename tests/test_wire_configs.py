@@ -1,12 +1,16 @@
 """A config is read from its Kubernetes object: known fields strictly, and no others."""
 
 import json
+from random import Random
 
+import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spoiling import Json, Spoil, drop, fault, put
 from substrate_compat.cpufeatures_table import Architecture
-from substrate_compat.sandbox_config import Asset, SandboxVersion
+from substrate_compat.sandbox_config import Asset, SandboxConfig, SandboxVersion
 from substrate_compat.wire import (
     config_from_mapping,
     loads_config,
@@ -180,3 +184,28 @@ def test_a_config_from_yaml_may_hold_what_json_cannot() -> None:
     assert fault(lambda: config_from_mapping(odd, CONVERTER)).subject == "$.spec.defaultVersion"
     assets = {"metadata": {"name": "pool"}, "spec": {**OLDER_SPEC, "assets": {386: {}}}}
     assert fault(lambda: config_from_mapping(assets, CONVERTER)).subject == "$.spec.assets['386']"
+
+
+def shuffled(value: Json, order: Random) -> Json:
+    """The same with the members of every object in another order."""
+    if isinstance(value, dict):
+        members = [*value.items()]
+        order.shuffle(members)
+        return {key: shuffled(member, order) for key, member in members}
+    return [shuffled(each, order) for each in value] if isinstance(value, list) else value
+
+
+def told(config: SandboxConfig) -> object:
+    """What a config says; its assets have no order."""
+    versions = [attrs.evolve(each, assets=tuple(sorted(each.assets, key=repr))) for each in config.versions]
+    return attrs.evolve(config, versions=tuple(versions))
+
+
+@given(st.sampled_from([CONFIG, OLDER]), st.randoms(use_true_random=False), st.booleans())
+def test_the_order_of_members_and_the_way_of_reading_change_nothing(
+    config: Json, order: Random, escaped: bool
+) -> None:
+    another = shuffled(config, order)
+    read = loads_config(json.dumps(another, ensure_ascii=escaped), CONVERTER)
+    assert read == config_from_mapping(another, CONVERTER)
+    assert told(read) == told(loads_config(json.dumps(config), CONVERTER))
