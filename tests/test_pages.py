@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 
 from pages import PageError, blocks, run_page
+from substrate_compat.cli import main
 from substrate_compat.levels import ANNOTATION
 
 ROOT: Final = Path(__file__).parents[1]
@@ -28,6 +29,11 @@ def test_links_and_named_files_are_there(page: Path) -> None:
         assert (page.parent / link).exists(), link
     for path in re.findall(r"`((?:tests|examples|docs|src)/[\w./-]*)`", text):
         assert (ROOT / path).exists(), path
+
+
+def test_the_readme_names_every_verb() -> None:
+    named = re.findall(r"`(\w+)[^`]*`", (ROOT / "README.md").read_text())
+    assert {*main.commands} <= {*named}
 
 
 def test_containerds_setting_lets_the_annotation_through() -> None:
