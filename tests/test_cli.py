@@ -338,7 +338,8 @@ class TestFeatures:
     def test_encode_and_decode(self, call: Run, arguments: tuple[str, ...], out: str) -> None:
         assert call(*arguments) == (0, out, "")
 
-    def test_decode_from_standard_input(self, call: Run) -> None:
+    def test_from_standard_input(self, call: Run) -> None:
+        assert call("encode", "-", stdin="fpu,pni\n") == (0, "100000001\n", "")
         assert call("decode", "--arch", "amd64", "-", stdin="1\n") == (0, "pni\n", "")
 
     def test_json(self, call: Run) -> None:

@@ -65,7 +65,7 @@ class TestLevel:
         )
         assert f'\n{ANNOTATION}: "{demo_hosts().level}"\n' in out
         assert "\n- AMD EPYC 9124 16-Core Processor: 52: ad_mask_extn, " in out
-        assert 'pod_annotations = ["dev.gvisor.*"]' in out
+        assert 'pod_annotations = ["dev.gvisor.internal.cpufeatures"]' in out
         assert "\n- without Intel(R) Xeon(R) CPU E5-2620 v4 @ 2.10GHz the level would gain 4 CPU " in out
         assert "\n- with 2 levels: 122, which is 200 less\n" in out
 

@@ -108,11 +108,12 @@ def _shown(value: str | None) -> str:
 @architecture_option
 @json_option
 def _encode(names: tuple[str, ...], architecture: Architecture | None, as_json: bool) -> None:
-    """Print the mask of feature names, given one by one or separated by commas.
+    """Print the mask of feature names, given one by one or separated by commas; NAME may be `-`.
 
     The names tell the architecture where they can; `aes` alone cannot.
     """
-    wanted = [name for listed in names for name in listed.split(",")]
+    listings = (read_text(name).removesuffix("\n") if name == "-" else name for name in names)
+    wanted = [name for listing in listings for name in listing.split(",")]
     known = architecture or architecture_of(wanted)
     mask = encode_cpu_features(wanted, known)
     if as_json:

@@ -40,7 +40,7 @@ The container manager passes the annotation on to runsc only if it is told to.
 - containerd, in /etc/containerd/config.toml (version 3: plugins.'io.containerd.cri.v1.runtime'):
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runsc]
       runtime_type = "io.containerd.runsc.v1"
-      pod_annotations = ["dev.gvisor.*"]
+      pod_annotations = ["{ANNOTATION}"]
   (https://gvisor.dev/docs/user_guide/containerd/configuration/)
 - docker run: --annotation {ANNOTATION}=...
 A level that does not reach the guest is worse than none. To see that it does, in a sandbox:
