@@ -3,7 +3,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 SUDO   := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: demo test test-page test-engines bench bench-engines proof proof-here proof-setup clean
+.PHONY: demo test test-page test-engines fuzz bench bench-engines proof proof-here proof-setup clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/substrate-compat demo
@@ -30,6 +30,10 @@ test-engines: $(VENV)/.engines
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
+
+# FUZZ holds options: make fuzz FUZZ='--seconds 600 json cpuinfo'
+fuzz: $(VENV)/.fuzz
+	@$(BIN)/python -m fuzzing $(FUZZ)
 
 bench-engines: $(VENV)/.engines
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.engines
@@ -62,6 +66,10 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
 $(VENV)/.test: $(VENV)/.demo
 	@echo "Installing what development needs ..."
 	@$(BIN)/pip install --quiet --editable '.[cli,sql,examples]' --group dev
+	@touch $@
+
+$(VENV)/.fuzz: $(VENV)/.test
+	@$(BIN)/pip install --quiet --group dev --group fuzz
 	@touch $@
 
 # PostgreSQL's server and Java are Debian's; elsewhere, put `initdb` and `java` (17 or newer) on PATH.

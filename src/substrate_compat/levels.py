@@ -22,6 +22,7 @@ from substrate_compat.partition import MOST_EXACT, partition
 
 __all__ = [
     "ANNOTATION",
+    "MOST_SETS",
     "Level",
     "LevelChoice",
     "LevelGroup",
@@ -39,6 +40,8 @@ __all__ = [
 
 ANNOTATION: Final = "dev.gvisor.internal.cpufeatures"
 """The annotation of a sandbox that tells gVisor which features to show, at most."""
+MOST_SETS: Final = 512
+"""The most distinct feature sets among which levels are chosen: the work grows with the square."""
 _UNCONFIRMED: Final = FeatureSet.from_names(
     Architecture.AMD64, [feature.name for feature in AMD64_FEATURES if not feature.confirmed]
 )
@@ -191,8 +194,8 @@ def choose_levels(
             name: 0 or more. None: 1 on each.
 
     Raises:
-        InputError: as `common_level`; a `k` below 1; a weight that is negative, or missing, or of no
-            host.
+        InputError: as `common_level`; a `k` below 1; more than 512 distinct feature sets; a weight that is
+            negative, or missing, or of no host.
 
     >>> basis = "cmov,cx8,fpu,fxsr,lm,mmx,osxsave,sse,sse2,tsc,xsave".split(",")
     >>> sets = {"a": "aes", "b": "aes,avx", "c": "sha_ni,adx,clwb"}
@@ -206,6 +209,12 @@ def choose_levels(
     if k < 1:
         raise InputError("levels", f"{k} levels cover no host", "ask for at least 1")
     groups = equal_hosts(hosts)
+    if len(groups) > MOST_SETS:
+        raise InputError(
+            "levels",
+            f"{len(groups)} distinct feature sets; {MOST_SETS} are the most to choose levels for",
+            "take the common level, or choose for fewer kinds of host",
+        )
     if weights is not None:
         _check_weights(hosts, weights)
     sets = list(groups)

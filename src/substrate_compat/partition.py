@@ -11,7 +11,7 @@ together by dynamic programming. So the result is never worse than merging to th
 import heapq
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, combinations
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 import attrs
 
@@ -40,17 +40,18 @@ class Partition:
 
 
 class _Set(NamedTuple):
-    """A set, or several that stay together."""
+    """A set, or several that stay together: what they share, and how much that is worth."""
 
     mask: int
     weight: int
+    kept: int
+
+    @classmethod
+    def of(cls, mask: int, weight: int) -> Self:
+        return cls(mask, weight, weight * mask.bit_count())
 
     def __or__(self, other: "_Set") -> "_Set":
-        return _Set(self.mask & other.mask, self.weight + other.weight)
-
-    @property
-    def kept(self) -> int:
-        return self.weight * self.mask.bit_count()
+        return _Set.of(self.mask & other.mask, self.weight + other.weight)
 
 
 class _Way(NamedTuple):
@@ -60,7 +61,26 @@ class _Way(NamedTuple):
     groups: tuple[tuple[int, ...], ...]
 
 
-_NOTHING: Final = _Set(-1, 0)
+class _Merging(NamedTuple):
+    """An order of merging two groups at a time, to the end.
+
+    Each set is a group, numbered by its position; each merging makes one with the next number. `losses` are
+    those with 1 group, 2 groups and so on.
+    """
+
+    losses: list[int]
+    merges: list[tuple[int, int]]
+
+    def groups(self, count: int) -> tuple[tuple[int, ...], ...]:
+        """The positions in each group once `count` groups are left."""
+        sets = len(self.losses)
+        held = {number: (number,) for number in range(sets)}
+        for number, (a, b) in enumerate(self.merges[: sets - count], sets):
+            held[number] = held.pop(a) + held.pop(b)
+        return tuple(tuple(sorted(group)) for group in held.values())
+
+
+_NOTHING: Final = _Set(-1, 0, 0)
 
 
 def partition(masks: Sequence[int], weights: Sequence[int], most: int) -> Partition:
@@ -74,20 +94,23 @@ def partition(masks: Sequence[int], weights: Sequence[int], most: int) -> Partit
     >>> partition([0b0111, 0b0011, 0b1100], [1, 1, 1], 2)
     Partition(groups=((0, 1), (2,)), losses=(7, 1, 0))
     """
-    sets = [_Set(mask, weight) for mask, weight in zip(masks, weights, strict=True)]
+    sets = [_Set.of(mask, weight) for mask, weight in zip(masks, weights, strict=True)]
     if len(sets) <= MOST_EXACT:
+        merged: list[_Merging] = []
         ways = _put_together(sets, [(position,) for position in range(len(sets))])
+        found = [way.loss for way in ways]
     else:
         merged = _merged(sets)
-        few = _put_together(sets, merged[MOST_EXACT - 1].groups)
-        ways = [*map(min, few, merged), *merged[MOST_EXACT:]]
-    best = list(accumulate(ways, _better))
-    groups = best[min(most, len(sets)) - 1].groups
-    return Partition(tuple(sorted(groups)), tuple(way.loss for way in best))
-
-
-def _better(fewer: _Way, more: _Way) -> _Way:
-    return more if more.loss < fewer.loss else fewer
+        ways = _put_together(sets, merged[MOST_EXACT - 1].groups(MOST_EXACT))
+        found = [merging.losses[index] for index, merging in enumerate(merged)]
+        found[:MOST_EXACT] = map(min, found, (way.loss for way in ways))
+    losses = tuple(accumulate(found, min))
+    fewest = losses.index(losses[min(most, len(sets)) - 1])
+    if fewest < len(ways) and ways[fewest].loss == losses[fewest]:
+        groups = ways[fewest].groups
+    else:
+        groups = merged[fewest].groups(fewest + 1)
+    return Partition(tuple(sorted(groups)), losses)
 
 
 def _way(sets: Sequence[_Set], groups: Iterable[tuple[int, ...]]) -> _Way:
@@ -103,42 +126,48 @@ def _union(sets: Sequence[_Set], group: Iterable[int]) -> _Set:
     return union
 
 
-def _merged(sets: Sequence[_Set]) -> list[_Way]:
-    """The best ways that merging finds to make 1 group, 2 groups and so on."""
+def _merged(sets: Sequence[_Set]) -> list[_Merging]:
+    """For 1 group, 2 groups and so on, the order of merging that loses least there."""
     count = len(sets)
     orders = max(1, min(_MOST_ORDERS, _MOST_PAIRS // count**2))
-    found = [_merge(sets, 1 + order * _STEP) for order in range(orders)]
-    return list(map(min, *found)) if orders > 1 else found[0]
+    tried = [_merge(sets, 1 + order * _STEP) for order in range(orders)]
+    return [min(tried, key=lambda merging: merging.losses[index]) for index in range(count)]
 
 
-def _merge(sets: Sequence[_Set], factor: int) -> list[_Way]:
-    """What merging two groups at a time makes: the ways with 1 group, 2 groups and so on.
+def _merge(sets: Sequence[_Set], factor: int) -> _Merging:
+    """Merge two groups at a time until there is one.
 
     Each group has a number; `factor` makes a rank of it, in an order without order, which decides among
     pairs whose merging loses equally little.
     """
     unions = list(sets)
     ranks = [number * factor % _PRIME for number in range(2 * len(sets))]
-    alive: dict[int, tuple[int, ...]] = {number: (number,) for number in range(len(sets))}
-    steps = [_way(sets, alive.values())]
+    alive = set(range(len(sets)))
     queue = [(_cost(unions[a], unions[b]), ranks[a] + ranks[b], a, b) for a, b in combinations(alive, 2)]
     heapq.heapify(queue)
+    losses = [0]
+    merges = []
     while len(alive) > 1:
-        *_, a, b = heapq.heappop(queue)
+        cost, _, a, b = heapq.heappop(queue)
         if a in alive and b in alive:
+            alive -= {a, b}
             number = len(unions)
-            group = alive.pop(a) + alive.pop(b)
-            unions.append(unions[a] | unions[b])
+            union = unions[a] | unions[b]
             for other in alive:
-                cost = _cost(unions[other], unions[number])
-                heapq.heappush(queue, (cost, ranks[other] + ranks[number], other, number))
-            alive[number] = tuple(sorted(group))
-            steps.append(_way(sets, alive.values()))
-    return steps[::-1]
+                pair = (_cost(unions[other], union), ranks[other] + ranks[number], other, number)
+                heapq.heappush(queue, pair)
+            unions.append(union)
+            alive.add(number)
+            losses.append(losses[-1] + cost)
+            merges.append((a, b))
+    return _Merging(losses[::-1], merges)
 
 
 def _cost(a: _Set, b: _Set) -> int:
-    return a.kept + b.kept - (a | b).kept
+    """What is lost by merging; written out, as this is done for each pair."""
+    mask, weight, kept = a
+    other_mask, other_weight, other_kept = b
+    return kept + other_kept - (weight + other_weight) * (mask & other_mask).bit_count()
 
 
 def _put_together(sets: Sequence[_Set], parts: Sequence[tuple[int, ...]]) -> list[_Way]:

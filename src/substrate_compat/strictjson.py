@@ -15,10 +15,23 @@ import attrs
 
 from substrate_compat.errors import InputError, quoted, shortened
 
-__all__ = ["MAX_BYTES", "MAX_PATH", "canonical_json", "json_line", "key_path", "parse_json"]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_CONTAINERS",
+    "MAX_PATH",
+    "MAX_VALUES",
+    "canonical_json",
+    "json_line",
+    "key_path",
+    "parse_json",
+]
 
 MAX_BYTES: Final = 1 << 20
 """The longest text that is read: 1 MiB of UTF-8."""
+MAX_CONTAINERS: Final = 1 << 13
+"""The most lists and objects of a text: an empty one takes 3 bytes there and 64 and more in memory."""
+MAX_VALUES: Final = 1 << 16
+"""The most values of a text."""
 
 MAX_PATH: Final = 120
 """The most characters that a message has of a path; beyond, the steps in the middle are left out."""
@@ -39,11 +52,12 @@ def parse_json(data: bytes | str) -> object:
     """The value of a JSON text: dict, list, str, float (for every number), bool or None.
 
     Args:
-        data: the text, or its bytes in UTF-8; at most 1 MiB.
+        data: the text, or its bytes in UTF-8; at most 1 MiB, with at most 8,192 lists and objects
+            and 65,536 values; brackets and commas in strings count too.
 
     Raises:
-        InputError: what is not JSON (RFC 8259), two equal keys in one object, or too deep a nesting; the
-            subject is the path.
+        InputError: what is not JSON (RFC 8259), two equal keys in one object, or too deep a nesting or too
+            many values; the subject is the path.
 
     >>> parse_json('{"a": ["b", null]}')
     {'a': ['b', None]}
@@ -109,6 +123,13 @@ def _text(data: bytes | str) -> str:
         raise InputError("$", f"not UTF-8: {error}") from None
     if len(octets) > MAX_BYTES:
         raise InputError("$", f"longer than {MAX_BYTES} bytes", "nothing that is read here is as long")
+    containers = text.count("[") + text.count("{")
+    for count, most, what in (
+        (containers, MAX_CONTAINERS, "lists and objects"),
+        (containers + text.count(","), MAX_VALUES, "values"),
+    ):
+        if count > most:
+            raise InputError("$", f"more than {most} {what}", "nothing that is read here has as many")
     if text.startswith(_BYTE_ORDER_MARK):
         raise InputError("$", "it begins with a byte order mark", "save it as UTF-8 without one")
     return text

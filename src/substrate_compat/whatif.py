@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from functools import reduce
-from operator import and_
+from itertools import accumulate
+from operator import and_, or_
 
 import attrs
 
@@ -51,11 +52,15 @@ def pins(hosts: Mapping[str, FeatureSet]) -> tuple[Pin, ...]:
     """
     groups = equal_hosts(hosts)
     level = common_level(hosts).features
-    found = []
-    for own, names in groups.items():
-        others = [features.bits for features in groups if features != own]
-        without = reduce(and_, others) if others else level.bits
-        found.append(Pin(names, FeatureSet(level.architecture, without & ~level.bits)))
+    masks = [features.bits for features in groups]
+    some = reduce(or_, masks)
+    # What the groups before one share, and those after it; where there are none, what any group has.
+    before = accumulate(masks, and_, initial=some)
+    after = [*accumulate(reversed(masks), and_, initial=some)][-2::-1]
+    found = [
+        Pin(names, FeatureSet(level.architecture, above & below & ~level.bits))
+        for names, above, below in zip(groups.values(), before, after, strict=False)
+    ]
     return tuple(sorted(found, key=lambda pin: (-len(pin.gained), pin.hosts)))
 
 

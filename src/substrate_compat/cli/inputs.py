@@ -22,6 +22,7 @@ from substrate_compat.strictjson import parse_json
 from substrate_compat.wire import loads_identity, loads_runtimes, loads_worker, make_converter
 
 __all__ = [
+    "MOST_WORKERS",
     "STANDARD_INPUT",
     "Features",
     "Worker",
@@ -43,6 +44,8 @@ __all__ = [
 ]
 
 STANDARD_INPUT: Final = "-"
+MOST_WORKERS: Final = 1 << 15
+"""The most workers of one JSON Lines file, which are read in about two seconds."""
 _MOST_BYTES: Final = 8 << 20
 _MASK: Final = re.compile(r"[0-9a-f]+")
 _LITERAL: Final = re.compile(r"[0-9A-Za-z_,-]+")
@@ -247,7 +250,7 @@ def read_workers(path: str) -> Iterator[Worker]:
 
     Raises:
         FileError: it cannot be read.
-        InputError: a line is not understood; the subject names it.
+        InputError: a line is not understood; the subject names it. Or there are more than 32,768 workers.
     """
     return parse_workers(read_bytes(path), path)
 
@@ -273,15 +276,21 @@ def parse_worker(data: bytes, path: str, sandbox_class: str | None) -> WorkerRun
 
 
 def parse_workers(data: bytes, path: str) -> Iterator[Worker]:
-    """The workers of the text of a JSON Lines file, which was read from `path`."""
+    """The workers of the text of a JSON Lines file, which was read from `path`.
+
+    Raises:
+        InputError: a line is not understood, or there are more than 32,768 workers.
+    """
     converter = make_converter()
-    for number, line in enumerate(data.split(b"\n"), 1):
-        if line.strip():
-            try:
-                yield Worker(*loads_worker(line, converter))
-            except InputError as error:
-                subject = f"{path} line {number}: {error.subject}"
-                raise InputError(subject, error.problem, error.remedy) from error
+    lines = ((number, line) for number, line in enumerate(data.split(b"\n"), 1) if line.strip())
+    for before, (number, line) in enumerate(lines):
+        if before == MOST_WORKERS:
+            raise InputError(path, f"more than {MOST_WORKERS} workers", "split it into several files")
+        try:
+            yield Worker(*loads_worker(line, converter))
+        except InputError as error:
+            subject = f"{path} line {number}: {error.subject}"
+            raise InputError(subject, error.problem, error.remedy) from error
 
 
 def names_workers(data: bytes) -> bool:

@@ -31,7 +31,7 @@ from sqlalchemy.exc import DontWrapMixin
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from substrate_compat.errors import InputError, quoted
-from substrate_compat.identity import ARCHITECTURE, CPU_FEATURES, SandboxRuntime
+from substrate_compat.identity import ARCHITECTURE, CPU_FEATURES, SandboxRuntime, is_unicode
 from substrate_compat.rows import WORDS, mask_words
 
 __all__ = ["FleetTables", "UnstorableError", "prepare", "restores", "transaction"]
@@ -54,6 +54,10 @@ class _Text(TypeDecorator[str]):
         return dialect.type_descriptor(String(collation=collation))
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        if value is not None and not is_unicode(value):
+            raise UnstorableError(
+                "database", f"{quoted(value)} has half a surrogate pair: it is no Unicode text"
+            )
         if value is not None and "\0" in value and dialect.name == _POSTGRESQL:
             raise UnstorableError(
                 "database",

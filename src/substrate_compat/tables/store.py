@@ -96,7 +96,11 @@ def put_snapshots(
 
 
 def remove_workers(connection: Connection, fleet: FleetTables, worker_ids: Iterable[str]) -> None:
-    """Remove the workers that are there, in one transaction; other ids change nothing."""
+    """Remove the workers that are there, in one transaction; other ids change nothing.
+
+    Raises:
+        InputError: an id that the engine cannot hold; then nothing is removed.
+    """
     worker = fleet.worker_runtime.c
     others = delete(fleet.worker_runtime).where(worker.worker_id == bindparam("id"))
     default = others.where(worker.position == 0).returning(worker.position)
@@ -108,7 +112,11 @@ def remove_workers(connection: Connection, fleet: FleetTables, worker_ids: Itera
 
 
 def remove_snapshots(connection: Connection, fleet: FleetTables, snapshot_ids: Iterable[str]) -> None:
-    """Remove the snapshots that are there, in one transaction; other ids change nothing."""
+    """Remove the snapshots that are there, in one transaction; other ids change nothing.
+
+    Raises:
+        InputError: an id that the engine cannot hold; then nothing is removed.
+    """
     gone = delete(fleet.snapshot).where(fleet.snapshot.c.snapshot_id == bindparam("id"))
     rows = [{"id": snapshot_id} for snapshot_id in sorted(set(snapshot_ids))]
     if rows:

@@ -16,6 +16,7 @@ from substrate_compat.identity import (
     SandboxRuntime,
     VersionedSandboxCompat,
     WorkerRuntimes,
+    is_unicode,
     runtime_paths,
 )
 from substrate_compat.strictjson import MAX_BYTES, canonical_json, json_line, key_path, parse_json
@@ -117,7 +118,7 @@ def dumps_worker(worker: str, runtimes: WorkerRuntimes, converter: Converter | N
     r"""What a worker offers, as one line of a JSON Lines file, its newline included.
 
     Raises:
-        InputError: an empty name, or see `dumps_runtimes`.
+        InputError: a name that is empty or no Unicode text, or see `dumps_runtimes`.
 
     >>> compat = VersionedSandboxCompat.of({"architecture": "arm64"})
     >>> dumps_worker("w1", WorkerRuntimes(SandboxRuntime("gvisor", compat)))
@@ -212,6 +213,8 @@ def _require_readable_features(path: str, compat: VersionedSandboxCompat) -> Non
 def _require_name(worker: str) -> None:
     if not worker:
         raise InputError("$.worker", "the name is empty")
+    if not is_unicode(worker):
+        raise InputError("$.worker", f"{quoted(worker)} has half a surrogate pair: it is no Unicode text")
 
 
 def _within_limit(text: str) -> str:
