@@ -209,11 +209,11 @@ def _masks() -> Iterator[bytes]:
 
 
 def _fleet() -> Iterator[bytes]:
-    listings = [*_listings()]
-    for first in range(0, len(listings), 4):
-        yield b"\n".join(
-            [b"", *(b"h%d=" % number + each for number, each in enumerate(listings[first:][:9]))]
-        )
+    """Hosts that a level can stand on."""
+    listings = [each for each in _listings() if b"osxsave" in each and b"lm," in each]
+    for first in range(0, len(listings), 3):
+        hosts = [b"h%d=" % number + each for number, each in enumerate(listings[first : first + 9])]
+        yield b"\n".join([b"a,b" * (first % 4), *hosts])
 
 
 TARGETS: Final = (

@@ -1,9 +1,11 @@
 """One target under atheris: `python -m fuzzing.engine TARGET` and what libFuzzer takes, such as folders."""
 
+import hashlib
 import importlib
 import logging
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -11,7 +13,8 @@ import atheris
 
 __all__ = ["main"]
 
-_NATIVE: Final = 0.4
+_PREFIX: Final = "-artifact_prefix="
+_NATIVE: Final = 0.5
 """How often libFuzzer's own changes are taken: of bytes, and of what comparisons were seen to want."""
 
 
@@ -37,7 +40,18 @@ def main(arguments: Sequence[str]) -> None:
             return changed
         return mutated(data, source, WORDS)[:longest]
 
-    atheris.Setup([sys.argv[0], *options], lambda data: run(target, data), custom_mutator=change)
+    def call(data: bytes) -> None:
+        try:
+            run(target, data)
+        except Exception:
+            # libFuzzer does so too, under the same name, but not always in time.
+            digest = hashlib.sha1(data, usedforsecurity=False).hexdigest()
+            for prefix in prefixes:
+                Path(f"{prefix}crash-{digest}").write_bytes(data)
+            raise
+
+    prefixes = [each.removeprefix(_PREFIX) for each in options if each.startswith(_PREFIX)]
+    atheris.Setup([sys.argv[0], *options], call, custom_mutator=change)
     atheris.Fuzz()
 
 

@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
@@ -19,9 +20,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import MetaData
 
+from fuzzing.target import fresh_file
 from strategies import LONGEST_KEY
 from substrate_compat.cli import run
-from substrate_compat.cli.inputs import parse_features, parse_workers
+from substrate_compat.cli.configs import read_config
+from substrate_compat.cli.inputs import (
+    is_literal,
+    named_path,
+    names_workers,
+    parse_features,
+    parse_worker,
+    parse_workers,
+)
 from substrate_compat.cpufeatures import (
     FeatureSet,
     decode_cpu_features,
@@ -32,7 +42,7 @@ from substrate_compat.cpufeatures import (
 from substrate_compat.cpufeatures_table import Architecture
 from substrate_compat.cpuid import common_features, features_from_cpuid, parse_cpuid_dump
 from substrate_compat.cpuinfo import parse_cpuinfo, read_cpuinfo
-from substrate_compat.errors import CompatError, ConfigError, FileError, HostError, InputError
+from substrate_compat.errors import CompatError, ConfigError, FileError, HostError, InputError, quoted
 from substrate_compat.files import read_at_most, write_whole
 from substrate_compat.identity import GVISOR, SandboxRuntime, VersionedSandboxCompat, WorkerRuntimes
 from substrate_compat.levels import annotation, choose_levels, common_level
@@ -47,6 +57,7 @@ from substrate_compat.strictjson import parse_json
 from substrate_compat.tables import FleetTables, candidates
 from substrate_compat.wire import (
     dumps_runtimes,
+    dumps_worker,
     loads_config,
     loads_identity,
     loads_runtimes,
@@ -283,7 +294,7 @@ ROWS: Final[tuple[tuple[str, Read, str, type[CompatError], str], ...]] = (
         "a worker has one sandbox class",
     ),
     ("json: empty", parse_json, "", InputError, "is the text whole?"),
-    ("json: deep", parse_json, "[" * 100_000, InputError, "nested too deeply"),
+    ("json: deep", parse_json, "[" * 8_000, InputError, "nested too deeply"),
     ("json: NaN", parse_json, '{"a": [NaN]}', InputError, "$.a[0]: NaN is not JSON"),
     ("json: a key twice", parse_json, '{"a": 1, "a": 2}', InputError, "$.a: the key stands here twice"),
     (
@@ -391,6 +402,20 @@ ROWS: Final[tuple[tuple[str, Read, str, type[CompatError], str], ...]] = (
         f"\n{LONG}",
         InputError,
         "line 2: $: not JSON",
+    ),
+    (
+        "worker to write: half a surrogate pair",
+        lambda text: dumps_worker(text, WorkerRuntimes(identity())),
+        "\ud800",
+        InputError,
+        "it is no Unicode text",
+    ),
+    (
+        "workers: many",
+        lambda text: [*parse_workers(text.encode(), "workers")],
+        "{}\n" * 33_000,
+        InputError,
+        "more than 32768 workers",
     ),
     ("level: a long name", level, ESC + LONG, InputError, "leave these hosts out"),
     (
@@ -594,7 +619,7 @@ SHAPES: Final[Mapping[str, str]] = {
     },
     **{
         ascii(each): joined(each)
-        for each in ("[", '{"a":', "9", "f", "@", "-", "\x00", "\u0130", "\\u0041", '"')
+        for each in ("[", '{"a":', "9", "f", "@", "-", "\x00", "\u0130", "\\u0041", '"', '"\\ud800",')
     },
     **{
         ascii(each): joined(each)
@@ -639,8 +664,21 @@ READERS: Final[Mapping[str, Read]] = {
     "runtimes": runtimes,
     "worker": loads_worker,
     "workers": lambda text: [*parse_workers(text.encode(), "-")],
+    "worker file": lambda text: parse_worker(text.encode(), "-", "gvisor"),
     "features": on_amd64(parse_features),
+    "architecture": parse_architecture,
+    "unknown names": unknown,
+    "YAML": lambda text: read_config(str(fresh_file(text.encode()))),
+    "cpuinfo file": lambda text: read_cpuinfo(fresh_file(text.encode())),
+    "runtimes file": lambda text: read_runtimes(fresh_file(text.encode()), "gvisor"),
+    "row": from_row,
     "id": lambda text: snapshot_row(text, identity()),
+}
+# They have an answer for every text.
+ANSWERERS: Final[Mapping[str, Read]] = {
+    "names of workers": lambda text: names_workers(text.encode()),
+    "argument": lambda text: (is_literal(text), named_path(text)),
+    "message": lambda text: InputError(text, quoted(text)),
 }
 
 
@@ -662,7 +700,9 @@ def test_any_text_is_a_value_or_one_error(read: Read, text: str) -> None:
         check_message(str(error), text)
 
 
-@pytest.mark.parametrize("read", [pytest.param(read, id=name) for name, read in READERS.items()])
+@pytest.mark.parametrize(
+    "read", [pytest.param(read, id=name) for name, read in {**READERS, **ANSWERERS}.items()]
+)
 def test_a_huge_input_is_answered_or_refused_soon(read: Read) -> None:
     answers = 0
     for text in SHAPES.values():
@@ -675,4 +715,24 @@ def test_a_huge_input_is_answered_or_refused_soon(read: Read) -> None:
             answers += 1
         # What is linear takes a tenth of it; what is quadratic, hours at 8 MiB.
         assert time.process_time() - started < 2
-    assert answers < len(SHAPES)
+    assert (answers == len(SHAPES)) == (read in ANSWERERS.values())
+
+
+PEAK_A_BYTE: Final = 20
+PEAK_MORE: Final = 5 << 20
+
+
+@pytest.mark.parametrize(
+    "name", ["cpuinfo", "dump", "listing", "JSON", "identity", "config", "runtimes", "workers"]
+)
+def test_a_large_input_takes_bounded_memory(name: str) -> None:
+    for shape, text in SHAPES.items():
+        tracemalloc.start()
+        try:
+            READERS[name](text)
+        except CompatError:
+            pass
+        finally:
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+        assert peak <= PEAK_A_BYTE * len(text) + PEAK_MORE, (shape, peak / len(text))

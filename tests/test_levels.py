@@ -5,17 +5,20 @@ import pickle
 import random
 import string
 from collections.abc import Mapping
+from itertools import combinations, islice
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from strategies import amd64_sets, feature_sets
-from substrate_compat.cpufeatures import FeatureSet
+from substrate_compat.cpufeatures import FeatureSet, known_features
+from substrate_compat.cpufeatures_table import Architecture
 from substrate_compat.errors import InputError
 from substrate_compat.hosts import equal_hosts
 from substrate_compat.identity import SandboxRuntime, VersionedSandboxCompat
 from substrate_compat.levels import (
+    MOST_SETS,
     Level,
     annotation,
     beyond_level,
@@ -128,6 +131,17 @@ def test_a_choice_that_makes_no_sense_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=reason):
         choose_levels({"a": BASIS, "b": BASIS}, k, weights)
+
+
+def test_a_choice_among_too_many_sets_is_refused() -> None:
+    names = [row.name for row in known_features(Architecture.AMD64) if row.name not in BASIS]
+    pairs = (amd64(f"{one},{other}") for one, other in combinations(names, 2))
+    hosts = {f"h{number}": BASIS | pair for number, pair in enumerate(islice(pairs, MOST_SETS + 1))}
+    with pytest.raises(
+        InputError, match="513 distinct feature sets; 512 are the most to choose levels for"
+    ):
+        choose_levels(hosts, 1)
+    assert common_level(hosts).features == BASIS
 
 
 def test_a_choice_among_more_sets_than_can_be_tried_says_so() -> None:

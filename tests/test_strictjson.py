@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from substrate_compat.errors import InputError
-from substrate_compat.strictjson import MAX_BYTES, canonical_json, json_line, key_path, parse_json
+from substrate_compat.strictjson import (
+    MAX_BYTES,
+    MAX_CONTAINERS,
+    MAX_VALUES,
+    canonical_json,
+    json_line,
+    key_path,
+    parse_json,
+)
 
 # Each row: the text, the subject of the error, and a part of what it says.
 REFUSED = [
@@ -26,8 +34,8 @@ REFUSED = [
     pytest.param('{"a": NaN}', "$.a", "NaN", id="nan"),
     pytest.param("[0, Infinity]", "$[1]", "Infinity", id="infinity"),
     pytest.param("-Infinity", "$", "-Infinity", id="minus-infinity"),
-    pytest.param("[" * 100_000, "$", "nested too deeply", id="lists-in-lists"),
-    pytest.param('{"a":' * 100_000, "$", "nested too deeply", id="objects-in-objects"),
+    pytest.param("[" * 8_000, "$", "nested too deeply", id="lists-in-lists"),
+    pytest.param('{"a":' * 8_000, "$", "nested too deeply", id="objects-in-objects"),
     pytest.param('\ufeff{"a": "b"}', "$", "byte order mark", id="byte-order-mark"),
     pytest.param(b'\xef\xbb\xbf{"a": "b"}', "$", "byte order mark", id="byte-order-mark-in-bytes"),
     pytest.param('{"a": "b"}'.encode("utf-16"), "$", "not UTF-8", id="utf-16"),
@@ -40,6 +48,11 @@ REFUSED = [
     pytest.param(
         '"' + "\u20ac" * (MAX_BYTES // 3) + '"', "$", f"longer than {MAX_BYTES}", id="too-long-in-utf-8"
     ),
+    pytest.param("[" + "[]," * MAX_CONTAINERS + "0]", "$", "more than 8192 lists and objects", id="lists"),
+    pytest.param(
+        "[" + "{}," * MAX_CONTAINERS + "0]", "$", "more than 8192 lists and objects", id="objects"
+    ),
+    pytest.param("[" + "0," * MAX_VALUES + "0]", "$", "more than 65536 values", id="values"),
 ]
 
 
@@ -50,6 +63,11 @@ def test_refuses(text: bytes | str, subject: str, problem: str) -> None:
     assert caught.value.subject == subject
     assert problem in caught.value.problem
     assert len(str(caught.value)) < 300
+
+
+def test_reads_as_many_values_as_it_says() -> None:
+    assert parse_json("[" + "[]," * (MAX_CONTAINERS - 1) + "0]") == [*([[]] * (MAX_CONTAINERS - 1)), 0.0]
+    assert parse_json("[" + "0," * (MAX_VALUES - 1) + "0]") == [0.0] * MAX_VALUES
 
 
 def test_reads_a_text_of_the_greatest_length() -> None:

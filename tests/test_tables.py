@@ -33,6 +33,8 @@ from substrate_compat.tables import (
     put_snapshots,
     put_workers,
     read_runtimes,
+    remove_snapshots,
+    remove_workers,
     restores,
     runtime_row,
 )
@@ -138,6 +140,18 @@ def test_nul_comes_back_or_is_refused(
         assert connection.scalar(select(fleet.worker_runtime.c.worker_id)) == worker_id
         assert connection.scalar(select(fleet.snapshot.c.snapshot_id)) == snapshot_id
     assert restoring(connection, fleet, runtime) == {identity_key(runtime)}
+
+
+def test_an_id_that_is_no_text_removes_nothing(connection: Connection, fleet: FleetTables) -> None:
+    runtime = gvisor(architecture="amd64")
+    put_workers(connection, fleet, {"w": WorkerRuntimes(runtime)})
+    put_snapshots(connection, fleet, {"s": runtime})
+    for remove in (remove_workers, remove_snapshots):
+        with pytest.raises(InputError, match=r"^database: '\\ud800' has half a surrogate pair"):
+            remove(connection, fleet, ["w", "s", "\ud800"])
+    with connection.begin():
+        assert connection.scalar(select(fleet.worker_runtime.c.worker_id)) == "w"
+        assert connection.scalar(select(fleet.snapshot.c.snapshot_id)) == "s"
 
 
 def test_postgresql_gets_no_nul(fleet: FleetTables) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 import yaml
 
 from substrate_compat.cli.inputs import read_bytes
-from substrate_compat.errors import InputError
+from substrate_compat.errors import InputError, shortened
 from substrate_compat.sandbox_config import SandboxConfig
 from substrate_compat.wire import config_from_mapping, loads_config
 
@@ -77,6 +77,11 @@ def _yaml(data: bytes) -> object:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
-        raise InputError("$", f"not YAML: {error.problem}{place}", _REMEDY) from None
+        raise InputError("$", f"not YAML: {_shown(error.problem)}{place}", _REMEDY) from None
     except (yaml.YAMLError, ValueError, *_SLIPS) as error:
-        raise InputError("$", f"not YAML: {error}", _REMEDY) from None
+        raise InputError("$", f"not YAML: {_shown(error)}", _REMEDY) from None
+
+
+def _shown(problem: object) -> str:
+    """What PyYAML says on one line, without much of the text that it may repeat."""
+    return shortened(" ".join(str(problem).split()))

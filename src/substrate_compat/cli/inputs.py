@@ -282,15 +282,16 @@ def parse_workers(data: bytes, path: str) -> Iterator[Worker]:
         InputError: a line is not understood, or there are more than 32,768 workers.
     """
     converter = make_converter()
-    lines = ((number, line) for number, line in enumerate(data.split(b"\n"), 1) if line.strip())
-    for before, (number, line) in enumerate(lines):
-        if before == MOST_WORKERS:
-            raise InputError(path, f"more than {MOST_WORKERS} workers", "split it into several files")
-        try:
-            yield Worker(*loads_worker(line, converter))
-        except InputError as error:
-            subject = f"{path} line {number}: {error.subject}"
-            raise InputError(subject, error.problem, error.remedy) from error
+    lines = data.split(b"\n")
+    if sum(map(bool, map(bytes.strip, lines))) > MOST_WORKERS:
+        raise InputError(path, f"more than {MOST_WORKERS} workers", "split it into several files")
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                yield Worker(*loads_worker(line, converter))
+            except InputError as error:
+                subject = f"{path} line {number}: {error.subject}"
+                raise InputError(subject, error.problem, error.remedy) from error
 
 
 def names_workers(data: bytes) -> bool:
