@@ -74,7 +74,7 @@ class _Merging(NamedTuple):
     def groups(self, count: int) -> tuple[tuple[int, ...], ...]:
         """The positions in each group once `count` groups are left."""
         sets = len(self.losses)
-        held = {number: (number,) for number in range(sets)}
+        held: dict[int, tuple[int, ...]] = {number: (number,) for number in range(sets)}
         for number, (a, b) in enumerate(self.merges[: sets - count], sets):
             held[number] = held.pop(a) + held.pop(b)
         return tuple(tuple(sorted(group)) for group in held.values())
