@@ -115,8 +115,7 @@ def _messages(data: bytes) -> None:
     text = text_of(data)
     for shown in (quoted(text), visible(text), shortened(text), named([text]), few([text, *text[:9]])):
         require(shown.isprintable(), "what is shown can be seen")
-    for short in (quoted(text), shortened(text)):
-        require(len(short) <= 1_000, "what is quoted is short")
+    require(len(quoted(text)) <= 1_000 and len(shortened(text)) <= 200, "what is quoted is short")
     error = InputError(text, quoted(text))
     require(str(error).isprintable(), "a message is one line")
     require(error.subject == text, "the subject is kept")

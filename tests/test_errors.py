@@ -111,3 +111,8 @@ def test_a_text_of_8_mib_is_read_and_a_longer_one_is_not() -> None:
     with pytest.raises(InputError) as caught:
         require_size("cpuinfo", " " * (8 * MIB + 1))
     assert str(caught.value) == "cpuinfo: 8388609 characters; 8 MiB are the most"
+
+
+@pytest.mark.parametrize("text", ["\U000e0001" * 200, "\udca3" * 1_000, "a" * 201])
+def test_a_subject_has_at_most_200_characters_also_where_they_are_escaped(text: str) -> None:
+    assert len(str(InputError(text, "b"))) <= 203

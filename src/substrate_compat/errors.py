@@ -95,8 +95,13 @@ def shortened(text: str, longest: int = _SUBJECT_CHARACTERS) -> str:
     >>> shortened("$.a.b.c.d.key", 9)
     '$.a...key'
     """
-    half = longest // 2 - 1
-    return visible(text if len(text) <= longest else f"{text[:half]}...{text[-half:]}")
+    # An escape has up to ten characters for one.
+    return _cut(visible(_cut(text, longest)), longest)
+
+
+def _cut(text: str, longest: int) -> str:
+    half = (longest - len("...")) // 2
+    return text if len(text) <= longest else f"{text[:half]}...{text[-half:]}"
 
 
 def require_size(subject: str, text: str) -> None:
