@@ -90,7 +90,7 @@ def visible(text: str) -> str:
 
 
 def shortened(text: str, longest: int = _SUBJECT_CHARACTERS) -> str:
-    """`text` made visible; of more than `longest` characters those in the middle are left out.
+    """`text` made visible; of more than `longest` characters, at least 5, those in the middle are left out.
 
     >>> shortened("$.a.b.c.d.key", 9)
     '$.a...key'
