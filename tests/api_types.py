@@ -227,7 +227,13 @@ def of_texts(runtime: SandboxRuntime, worker: WorkerRuntimes, path: Path) -> Non
     assert_type(strictjson.canonical_json({}), str)
     assert_type(strictjson.json_line({}), str)
     assert_type(strictjson.key_path("a"), str)
-    numbers(strictjson.MAX_BYTES, strictjson.MAX_CONTAINERS, strictjson.MAX_PATH, strictjson.MAX_VALUES)
+    numbers(
+        strictjson.MAX_BYTES,
+        strictjson.MAX_CONTAINERS,
+        strictjson.MAX_DEPTH,
+        strictjson.MAX_PATH,
+        strictjson.MAX_VALUES,
+    )
     numbers(levels.MOST_SETS, rows.MAX_ID)
     assert_type(files.read_at_most(path, 1), bytes)
     assert_type(files.write_whole(path, b""), bool)

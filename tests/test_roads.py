@@ -211,13 +211,15 @@ def test_the_index() -> None:
 
 
 def test_the_database() -> None:
-    with create_engine("sqlite://").connect() as connection:
+    engine = create_engine("sqlite://")
+    with engine.connect() as connection:
         tables = FleetTables.on(MetaData())
         prepare(connection, tables)
         put_workers(connection, tables, two_versions())
         for taken, snapshot in enumerate(IDENTITIES):
             found = connection.execute(candidates(tables, snapshot, len(HOSTS), "sqlite")).all()
             assert [worker_id for worker_id, _ in found] == sorted(accepted_by(taken))
+    engine.dispose()
 
 
 # By the command line

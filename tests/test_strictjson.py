@@ -11,6 +11,7 @@ from substrate_compat.errors import InputError
 from substrate_compat.strictjson import (
     MAX_BYTES,
     MAX_CONTAINERS,
+    MAX_DEPTH,
     MAX_VALUES,
     canonical_json,
     json_line,
@@ -34,8 +35,8 @@ REFUSED = [
     pytest.param('{"a": NaN}', "$.a", "NaN", id="nan"),
     pytest.param("[0, Infinity]", "$[1]", "Infinity", id="infinity"),
     pytest.param("-Infinity", "$", "-Infinity", id="minus-infinity"),
-    pytest.param("[" * 8_000, "$", "nested too deeply", id="lists-in-lists"),
-    pytest.param('{"a":' * 8_000, "$", "nested too deeply", id="objects-in-objects"),
+    pytest.param("[" * 8_000 + "]" * 8_000, "$", "nested too deeply", id="lists-in-lists"),
+    pytest.param('{"a":' * 65 + "0" + "}" * 65, "$", "nested too deeply", id="objects-in-objects"),
     pytest.param('\ufeff{"a": "b"}', "$", "byte order mark", id="byte-order-mark"),
     pytest.param(b'\xef\xbb\xbf{"a": "b"}', "$", "byte order mark", id="byte-order-mark-in-bytes"),
     pytest.param('{"a": "b"}'.encode("utf-16"), "$", "not UTF-8", id="utf-16"),
@@ -67,6 +68,11 @@ def test_refuses(text: bytes | str, subject: str, problem: str) -> None:
 
 def test_reads_as_many_values_as_it_says() -> None:
     assert parse_json("[" + "[]," * (MAX_CONTAINERS - 1) + "0]") == [*([[]] * (MAX_CONTAINERS - 1)), 0.0]
+    nested = parse_json("[" * MAX_DEPTH + "0" + "]" * MAX_DEPTH)
+    for _ in range(MAX_DEPTH):
+        assert isinstance(nested, list)
+        (nested,) = nested
+    assert nested == 0.0
     assert parse_json("[" + "0," * (MAX_VALUES - 1) + "0]") == [0.0] * MAX_VALUES
 
 

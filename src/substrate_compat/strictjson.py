@@ -8,7 +8,7 @@ whose subject is the path of the fault, such as `$.restorableRuntimes[1].cpu_fea
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import attrs
@@ -18,6 +18,7 @@ from substrate_compat.errors import InputError, quoted, shortened
 __all__ = [
     "MAX_BYTES",
     "MAX_CONTAINERS",
+    "MAX_DEPTH",
     "MAX_PATH",
     "MAX_VALUES",
     "canonical_json",
@@ -32,6 +33,8 @@ MAX_CONTAINERS: Final = 1 << 13
 """The most lists and objects of a text: an empty one takes 3 bytes there and 64 and more in memory."""
 MAX_VALUES: Final = 1 << 16
 """The most values of a text."""
+MAX_DEPTH: Final = 64
+"""The most lists and objects within one another. Python's own limit depends on its version."""
 
 MAX_PATH: Final = 120
 """The most characters that a message has of a path; beyond, the steps in the middle are left out."""
@@ -53,7 +56,7 @@ def parse_json(data: bytes | str) -> object:
 
     Args:
         data: the text, or its bytes in UTF-8; at most 1 MiB, with at most 8,192 lists and objects
-            and 65,536 values; brackets and commas in strings count too.
+            and 65,536 values (brackets and commas in strings count too), and 64 within one another.
 
     Raises:
         InputError: what is not JSON (RFC 8259), two equal keys in one object, or too deep a nesting or too
@@ -82,7 +85,8 @@ def parse_json(data: bytes | str) -> object:
         place = f"line {error.lineno}, column {error.colno}"
         raise InputError("$", f"not JSON: {error.msg} ({place})", "is the text whole?") from None
     except RecursionError:
-        raise InputError("$", "nested too deeply") from None
+        raise _too_deep() from None
+    _check_depth(value)
     if constants or repeated:
         raise _located(value)
     return value
@@ -133,6 +137,25 @@ def _text(data: bytes | str) -> str:
     if text.startswith(_BYTE_ORDER_MARK):
         raise InputError("$", "it begins with a byte order mark", "save it as UTF-8 without one")
     return text
+
+
+def _check_depth(value: object) -> None:
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [member for part in level for member in _parts(part)]
+        if not level:
+            return
+    raise _too_deep()
+
+
+def _too_deep() -> InputError:
+    return InputError("$", f"nested too deeply: more than {MAX_DEPTH} lists and objects within one another")
+
+
+def _parts(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _first_repeated(pairs: list[tuple[str, object]]) -> str:
