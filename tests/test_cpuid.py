@@ -29,7 +29,7 @@ from substrate_compat.cpuid import (
     read_cpuid,
     read_every_cpuid,
 )
-from substrate_compat.errors import HostError, InputError
+from substrate_compat.errors import HostError, InputError, quoted
 from substrate_compat.runsc import parse_cpu_features
 from vectors import (
     Host,
@@ -46,6 +46,7 @@ REGISTERS: Final = host_registers()
 WORD: Final = 0xFFFFFFFF
 ZEROS: Final = (0, 0, 0, 0)
 ONES: Final = (WORD, WORD, WORD, WORD)
+ELSEWHERE: Final = "give runsc with --runsc, or a listing or dump from elsewhere with --features or --cpuid"
 
 Leaves = Mapping[tuple[int, int], Registers]
 
@@ -147,6 +148,9 @@ def test_registers_that_are_refused(registers: Leaves, problem: str) -> None:
     with pytest.raises(InputError) as caught:
         features_from_cpuid(registers)
     assert (caught.value.subject, caught.value.problem) == ("CPUID", problem)
+    assert caught.value.remedy == (
+        "dump every leaf, as `cpuid -r` does" if problem == "there is no leaf 1" else ""
+    )
 
 
 words = st.sampled_from([0, 1, WORD]) | st.integers(0, WORD)
@@ -193,39 +197,55 @@ def test_a_dump_that_is_read(text: str, cpus: tuple[Leaves, ...]) -> None:
     assert parse_cpuid_dump(text) == cpus
 
 
+NOT_RAW: Final = "CPU 0:\n   vendor_id = GenuineIntel\n"
+ARABIC: Final = f"CPU \u0663:\n{ONE_LEAF}"
+MANY: Final = "CPU:\n" * 65_536
+
+
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("text", "line"),
     [
-        pytest.param("", "it has no registers", id="empty"),
-        pytest.param("CPU 0:\nCPU 1:\n", "it has no registers", id="heads alone"),
+        pytest.param(NOT_RAW, "line 2 is not understood: 'vendor_id = GenuineIntel'", id="not raw"),
+        pytest.param(ARABIC, r"line 1 is not understood: 'CPU \u0663:'", id="Arabic digit"),
+        pytest.param(f"{ONE_LEAF}\nCPU 1:X", "line 2 is not understood: 'CPU 1:X'", id="a letter more"),
+        *(
+            pytest.param(text, f"line 1 is not understood: {quoted(text)}", id=name)
+            for name, text in {
+                "no hex digit": ONE_LEAF.replace("0x00000003", "0x0000000G"),
+                "upper case": ONE_LEAF.upper(),
+                "three registers": ONE_LEAF.rpartition(" ")[0],
+                "nine digits": ONE_LEAF + "0",
+                "vertical tab": f"{ONE_LEAF}\x0b",
+                "CR alone": f"CPU 0:\r{ONE_LEAF}",
+            }.items()
+        ),
+    ],
+)
+def test_a_line_that_is_not_understood(text: str, line: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_cpuid_dump(text)
+    assert str(caught.value) == f"CPUID dump: {line}; dump the registers with `cpuid -r`"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("", "it has no registers; dump them with `cpuid -r`", id="empty"),
+        pytest.param(
+            "CPU 0:\nCPU 1:\n", "it has no registers; dump them with `cpuid -r`", id="heads alone"
+        ),
+        pytest.param(MANY, "it has no registers; dump them with `cpuid -r`", id="as many heads as may be"),
+        pytest.param(f"{MANY}CPU:\n", "more than 65536 CPUs", id="a head more"),
         pytest.param(
             f"CPU 0:\n{ONE_LEAF}\n{ONE_LEAF}\n", "line 3 gives leaf 0x1.0x0 a second time", id="twice"
         ),
-        pytest.param(
-            "CPU 0:\n   vendor_id = GenuineIntel\n",
-            "line 2 is not understood: 'vendor_id = GenuineIntel'",
-            id="not raw",
-        ),
-        pytest.param(
-            ONE_LEAF.replace("0x00000003", "0x0000000G"),
-            f"line 1 is not understood: '{ONE_LEAF[:40]}",
-            id="no hex digit",
-        ),
-        pytest.param(ONE_LEAF.upper(), "line 1 is not understood: '0X0", id="upper case"),
-        pytest.param(ONE_LEAF.rpartition(" ")[0], "line 1 is not understood: '0x0", id="three registers"),
-        pytest.param(ONE_LEAF + "0", "line 1 is not understood: '0x0", id="nine digits"),
-        pytest.param(
-            f"CPU \u0663:\n{ONE_LEAF}", r"line 1 is not understood: 'CPU \u0663:'", id="Arabic digit"
-        ),
-        pytest.param(f"{ONE_LEAF}\x0b", "line 1 is not understood: '0x0", id="vertical tab"),
         pytest.param(" " * ((8 << 20) + 1), "8388609 characters; 8 MiB are the most", id="over 8 MiB"),
     ],
 )
-def test_a_dump_that_is_refused(text: str, problem: str) -> None:
+def test_a_dump_that_is_refused(text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_cpuid_dump(text)
-    assert caught.value.subject == "CPUID dump"
-    assert caught.value.problem.startswith(problem)
+    assert str(caught.value) == f"CPUID dump: {message}"
 
 
 def test_cpus_that_differ_count_as_what_all_of_them_have() -> None:
@@ -255,7 +275,7 @@ def test_what_cpus_share_is_the_meet_and_their_order_changes_nothing(
 
 
 def test_no_cpu_is_refused() -> None:
-    with pytest.raises(InputError, match="there is no CPU"):
+    with pytest.raises(InputError, match=r"^CPUID: there is no CPU$"):
         common_features([])
 
 
@@ -296,7 +316,7 @@ def test_where_no_way_works_each_says_why_and_runsc_is_named() -> None:
     with pytest.raises(HostError) as caught:
         read_cpuid([refusing("one"), refusing("two")])
     assert (caught.value.subject, caught.value.problem) == ("CPUID", "one: not here; two: not here")
-    assert "--runsc" in caught.value.remedy
+    assert caught.value.remedy == ELSEWHERE
 
 
 def test_a_fault_that_is_no_refusal_is_not_hidden() -> None:
@@ -339,7 +359,9 @@ def test_a_cpu_is_read_through_its_device(device: Path) -> None:
         pytest.param(lambda _: None, "No such file or directory", id="missing"),
         pytest.param(Path.mkdir, "Is a directory", id="folder"),
         pytest.param(Path.touch, "leaf 0x0 reads as 0 bytes instead of 16", id="empty"),
-        pytest.param(lambda path: path.write_bytes(bytes(15)), "leaf 0x0 reads as 15 bytes", id="short"),
+        pytest.param(
+            lambda path: path.write_bytes(bytes(15)), "leaf 0x0 reads as 15 bytes instead of 16", id="short"
+        ),
     ],
 )
 def test_a_device_that_cannot_be_read(tmp_path: Path, make: Callable[[Path], object], problem: str) -> None:
@@ -347,9 +369,8 @@ def test_a_device_that_cannot_be_read(tmp_path: Path, make: Callable[[Path], obj
     make(path)
     with pytest.raises(HostError) as caught:
         query_cpuid_device(path)
-    assert caught.value.subject == str(path)
-    assert caught.value.problem.startswith(problem)
-    assert "--runsc" in caught.value.remedy
+    assert (caught.value.subject, caught.value.problem) == (str(path), problem)
+    assert caught.value.remedy == ELSEWHERE
 
 
 def test_a_device_that_is_gone_later_is_an_error_of_the_query(device: Path) -> None:
@@ -377,35 +398,56 @@ def test_every_cpu_of_this_host_is_read_and_the_thread_may_run_on_all_again() ->
     assert os.sched_getaffinity(0) == allowed
     assert len(cpus) == len(allowed)
     assert {*common_features(cpus).features} >= BASELINE
+    # EBX of leaf 1 has the number of the CPU's interrupt controller, which is its own.
+    assert len({registers[1, 0][1] >> 24 for registers in cpus}) >= min(len(cpus), 2)
+
+
+@on_amd64
+def test_only_the_cpus_that_the_thread_may_run_on_are_read() -> None:
+    def confined() -> tuple[int, set[int]]:
+        os.sched_setaffinity(0, {cpu})
+        return len(read_every_cpuid()), os.sched_getaffinity(0)
+
+    cpu = min(os.sched_getaffinity(0))
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(confined).result() == (1, {cpu})
 
 
 @pytest.mark.parametrize(
     ("refusal", "work", "problem"),
     [
-        pytest.param(CPUID_ANSWERED_OFF, execute_cpuid, "the kernel refuses it", id="faulting"),
+        pytest.param(
+            CPUID_ANSWERED_OFF,
+            execute_cpuid,
+            "executing CPUID: the kernel refuses it to this process",
+            id="faulting",
+        ),
         pytest.param(
             EXECUTABLE_MEMORY,
             execute_cpuid,
-            "Operation not permitted",
+            "executing CPUID: [Errno 1] Operation not permitted",
             id="no executable memory",
             # archspec's destructor complains of what its constructor could not make.
             marks=pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
         ),
-        pytest.param(MOVING, read_every_cpuid, "no moving between CPUs: Operation not", id="no moving"),
+        pytest.param(
+            MOVING,
+            read_every_cpuid,
+            "CPUID: no moving between CPUs: Operation not permitted",
+            id="no moving",
+        ),
     ],
 )
 def test_a_host_that_refuses_says_so(refusal: Refusal, work: Callable[[], object], problem: str) -> None:
-    said, remedy = under(refusal, lambda: complaint(work))
-    assert problem in said
-    assert "--runsc" in remedy
+    assert under(refusal, lambda: complaint(work)) == f"{problem}; {ELSEWHERE}"
 
 
-def complaint(work: Callable[[], object]) -> tuple[str, str]:
+def complaint(work: Callable[[], object]) -> str:
     try:
         work()
     except HostError as error:
-        return error.problem, error.remedy
-    return "no complaint", ""
+        return str(error)
+    return "no complaint"
 
 
 FAULTING: Final = """
@@ -434,5 +476,6 @@ def test_a_process_to_which_cpuid_faults_is_told_and_not_killed() -> None:
 def test_without_archspec_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     # None in sys.modules is Python's own way to say that a module cannot be imported.
     monkeypatch.setitem(sys.modules, "archspec.vendor.cpuid.cpuid", None)
-    with pytest.raises(HostError, match="archspec is not installed"):
+    with pytest.raises(HostError) as caught:
         execute_cpuid()
+    assert str(caught.value) == f"executing CPUID: archspec is not installed; {ELSEWHERE}"

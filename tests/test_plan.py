@@ -152,7 +152,31 @@ def test_a_worker_offers(given: SandboxConfig, offered: list[str], absent: list[
 def test_a_version_whose_runsc_was_not_asked_is_left_out() -> None:
     plan = plan_worker_runtimes(config(V1, V2), AMD64_HOST, reported(V1))
     assert left_out(plan) == [("v2", "no_features")]
-    assert digest("runsc of v2") in plan.left_out[0].problem
+    assert plan.left_out[0].problem == (
+        f"it is not known which features its runsc reports on this host (sha256:{digest('runsc of v2')})"
+    )
+
+
+@pytest.mark.parametrize(
+    ("other", "problem"),
+    [
+        pytest.param(SAME_AS_V1, "its binaries are those of version 'v1'", id="same-runtime"),
+        pytest.param(version("arm", runsc("a", ARM64)), "it has no assets for amd64", id="no-assets"),
+        pytest.param(
+            version("tag", pause_image="pause:3.10"),
+            "pause image: 'pause:3.10' is not pinned by digest; pin it as "
+            "`path[:tag]@sha256:<64 hex digits>`",
+            id="not-pinned",
+        ),
+        pytest.param(
+            version("no", runsc("a", name="runsc")),
+            "it has no asset `gvisor` for amd64, so it is not known what runsc sees",
+            id="no-features",
+        ),
+    ],
+)
+def test_what_is_left_out_says_why_in_words(other: SandboxVersion, problem: str) -> None:
+    assert [each.problem for each in planned(config(V1, other)).left_out] == [problem]
 
 
 @pytest.mark.parametrize("prefix", ["", "sha256:"])
@@ -163,16 +187,28 @@ def test_a_runsc_is_found_by_its_digest_however_it_is_written(prefix: str, confi
     assert values(plan.runtimes.default_runtime)["cpu_features"] == LISTED.hex
 
 
-# Each row: the config, and a part of what the error says.
+# Each row: the config, and what the error says.
 HOPELESS = [
     pytest.param(config(V1, default="v9"), "no version is named 'v9'", id="not-listed"),
     pytest.param(config(default="v1"), "no version is named 'v1'", id="none-listed"),
-    pytest.param(config(version("v1", enabled=False)), "it is disabled", id="disabled"),
-    pytest.param(config(version("v1", runsc("a", ARM64)), V2), "no assets for amd64", id="no-assets"),
-    pytest.param(config(version("v1", pause_image="pause")), "not pinned by digest", id="unpinned"),
-    pytest.param(config(version("v1", runsc("a", sha256="A" * 64))), "upper case", id="bad-digest"),
-    pytest.param(config(version("v1", runsc("a", name="runsc"))), "no asset `gvisor`", id="no-runsc"),
+    pytest.param(
+        config(version("v1", enabled=False)),
+        "version 'v1' cannot be the default: it is disabled",
+        id="disabled",
+    ),
+    pytest.param(
+        config(version("v1", runsc("a", ARM64)), V2),
+        "version 'v1' cannot be the default: it has no assets for amd64",
+        id="no-assets",
+    ),
+    pytest.param(
+        config(version("v1", pause_image="pause")),
+        "version 'v1' cannot be the default: pause image: 'pause' is not pinned by digest; pin it as "
+        "`path[:tag]@sha256:<64 hex digits>`",
+        id="unpinned",
+    ),
 ]
+NO_RETRY_HELPS = "no worker can start anything, and trying again cannot help: correct the SandboxConfig"
 
 
 @pytest.mark.parametrize(("given", "problem"), HOPELESS)
@@ -182,21 +218,35 @@ def test_a_default_that_cannot_be_offered_is_an_error_that_no_retry_helps(
     with pytest.raises(ConfigError) as caught:
         planned(given)
     assert caught.value.subject == "$.spec.defaultVersion"
-    assert problem in caught.value.problem
-    assert "trying again cannot help" in caught.value.remedy
+    assert caught.value.problem == problem
+    assert caught.value.remedy == NO_RETRY_HELPS
 
 
-def test_a_default_whose_runsc_was_not_asked_is_such_an_error() -> None:
-    with pytest.raises(ConfigError, match="not known which features its runsc reports"):
-        plan_worker_runtimes(config(V1), AMD64_HOST, {})
+@pytest.mark.parametrize(
+    ("default", "problem"),
+    [
+        pytest.param(V1, "which features its runsc reports on this host", id="not-asked"),
+        pytest.param(version("v1", runsc("a", name="runsc")), "so it is not known what", id="no-runsc"),
+    ],
+)
+def test_a_default_whose_runsc_was_not_asked_is_such_an_error_unless_it_is_told(
+    default: SandboxVersion, problem: str
+) -> None:
+    with pytest.raises(
+        ConfigError, match=f"^.*: version 'v1' cannot be the default: .*{problem}"
+    ) as caught:
+        plan_worker_runtimes(config(default), AMD64_HOST, {})
+    assert caught.value.subject == "$.spec.defaultVersion"
+    assert caught.value.remedy == NO_RETRY_HELPS + ", or tell what its runsc reports on the host"
 
 
 def test_features_that_cannot_be_the_hosts_are_refused() -> None:
     with pytest.raises(InputError, match="they are of arm64, the host is amd64"):
         plan_worker_runtimes(config(V1), AMD64_HOST, {digest("runsc of v1"): arm64("fp")})
-    with pytest.raises(InputError, match="is not a SHA-256 digest"):
+    with pytest.raises(InputError, match=r"^features: 'runsc' is not a SHA-256 digest"):
         plan_worker_runtimes(config(V1), AMD64_HOST, {"runsc": LISTED})
-    with pytest.raises(InputError, match="a digest is given twice"):
+    twice = r"^features: a digest is given twice; give each with or without `sha256:`$"
+    with pytest.raises(InputError, match=twice):
         plan_worker_runtimes(config(V1), AMD64_HOST, {"a" * 64: LISTED, "sha256:" + "a" * 64: LISTED})
 
 
@@ -208,6 +258,7 @@ def test_a_worker_offers_at_most_32_restorable_runtimes() -> None:
         *((f"v{position}", "too_many") for position in range(33, 36)),
         ("again", "same_runtime"),
     ]
+    assert plan.left_out[0].problem == "a worker has at most 32 restorable runtimes"
     assert set(plan.versions) == {versions[position].runtime_hash(AMD64) for position in range(33)}
 
 
@@ -255,6 +306,10 @@ def test_a_micro_vm_worker_offers_its_cpu_model() -> None:
 def test_a_key_that_cannot_be_read_is_left_out_and_reported() -> None:
     plan = plan_worker_runtimes(config(V1, V2, sandbox_class="microvm"), ARM64_HOST, {})
     assert left_out(plan) == [("cpu_vendor", "unread_key"), ("cpu_model", "unread_key")]
+    assert [each.problem for each in plan.left_out] == [
+        "cpuinfo names no vendor for every processor",
+        "cpuinfo names no model of the host's for every processor",
+    ]
     assert all(set(values(each)) == {"architecture", "sandbox_runtime_hash"} for each in plan.runtimes)
 
 

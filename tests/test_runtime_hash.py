@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from substrate_compat.errors import InputError
+from substrate_compat.errors import InputError, quoted
 from substrate_compat.runtime_hash import asset_digest, image_digest, sandbox_runtime_hash
 
 A, B, C = "a" * 64, "b" * 64, "c" * 64
@@ -69,45 +69,65 @@ def test_pinned_references(reference: str) -> None:
 @pytest.mark.parametrize(
     ("reference", "problem"),
     [
-        ("pause:3.10", "not pinned"),
-        (f"pause@{C}", "something else than `sha256:`"),
-        (f"pause:sha256:{C}", "not pinned"),
-        (f"pause@sha256:{C}@sha256:{C}", "two `@`"),
-        (f"pause@sha256:{C[1:]}", "63 digits instead of 64"),
-        (f"pause@sha256:{C}0", "65 digits instead of 64"),
-        (f"pause@sha256:{C.upper()}", "upper case"),
-        (f"pause@sha512:{C}{C}", "something else than `sha256:`"),
-        (f"pause@sha256:{C}\n", "something else than 64"),
-        (f"@sha256:{C}", "names no image"),
-        (f"a b@sha256:{C}", "names no image"),
-        (f"pause:@sha256:{C}", "names no image"),
-        (f"{'p' * 2000}@sha256:{C}", "characters"),
-        ("", "not pinned"),
+        ("pause:3.10", "is not pinned by digest"),
+        (f"pause@{C}", "is pinned by something else than `sha256:`"),
+        (f"pause:sha256:{C}", "is not pinned by digest"),
+        (f"pause@sha256:{C}@sha256:{C}", "has two `@`"),
+        (f"pause@sha256:{C[1:]}", "has a bad digest: 63 digits instead of 64"),
+        (f"pause@sha256:{C}0", "has a bad digest: 65 digits instead of 64"),
+        (f"pause@sha256:{C.upper()}", "has a bad digest: upper case"),
+        (f"pause@sha512:{C}{C}", "is pinned by something else than `sha256:`"),
+        (f"pause@sha256:{C}\n", "has a bad digest: something else than 64 lower-case hex digits"),
+        (f"@sha256:{C}", "names no image before the `@`"),
+        (f"a b@sha256:{C}", "names no image before the `@`"),
+        (f"pause:@sha256:{C}", "names no image before the `@`"),
+        (f"{'p' * 953}@sha256:{C}", "has 1025 characters; 1024 are the most"),
+        ("", "is not pinned by digest"),
     ],
 )
 def test_refused_references(reference: str, problem: str) -> None:
-    with pytest.raises(InputError, match=problem) as caught:
+    with pytest.raises(InputError) as caught:
         sandbox_runtime_hash(ASSETS, reference)
     assert caught.value.subject == "pause image"
-    assert "pin it" in caught.value.remedy
+    assert caught.value.problem == f"{quoted(reference)} {problem}"
+    assert caught.value.remedy == "pin it as `path[:tag]@sha256:<64 hex digits>`"
+
+
+def test_the_longest_reference() -> None:
+    reference = f"{'p' * 952}@sha256:{C}"
+    assert len(reference) == 1024
+    assert image_digest(reference) == f"sha256:{C}"
 
 
 @pytest.mark.parametrize(
     ("digest", "problem"),
     [
-        (f"{A}  runsc", "something else than 64"),
-        (f"{A}\n", "something else than 64"),
-        (A[1:], "63 digits"),
-        ("", "0 digits"),
+        (f"{A}  runsc", "something else than 64 lower-case hex digits"),
+        (f"{A}\n", "something else than 64 lower-case hex digits"),
+        ("g" * 64, "something else than 64 lower-case hex digits"),
+        (A[1:], "63 digits instead of 64"),
+        ("", "0 digits instead of 64"),
         (A.upper(), "upper case"),
-        (f"sha512:{A}", "something else than 64"),
-        (f"sha256:sha256:{A}", "something else than 64"),
+        (f"sha512:{A}", "something else than 64 lower-case hex digits"),
+        (f"sha256:sha256:{A}", "something else than 64 lower-case hex digits"),
     ],
 )
 def test_refused_asset_digests(digest: str, problem: str) -> None:
-    with pytest.raises(InputError, match=problem) as caught:
-        sandbox_runtime_hash({"gvisor": digest}, PAUSE)
-    assert caught.value.subject == "digest of asset gvisor"
+    for subject, read in (
+        ("digest of asset gvisor", lambda: sandbox_runtime_hash({"gvisor": digest}, PAUSE)),
+        ("digest", lambda: asset_digest(digest)),
+    ):
+        with pytest.raises(InputError) as caught:
+            read()
+        assert caught.value.subject == subject
+        assert caught.value.problem == f"{quoted(digest)} is not a SHA-256 digest: {problem}"
+        assert caught.value.remedy == "write the 64 lower-case hex digits, with or without `sha256:`"
+
+
+def test_a_long_asset_name_is_told_by_its_ends() -> None:
+    with pytest.raises(InputError) as caught:
+        sandbox_runtime_hash({"a" * 64 + "b" * 64: ""}, PAUSE)
+    assert caught.value.subject == f"digest of asset {'a' * 49}...{'b' * 49}"
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a=b", "a\nb", "ä", "a" * 129])
@@ -115,6 +135,8 @@ def test_refused_asset_names(name: str) -> None:
     with pytest.raises(InputError) as caught:
         sandbox_runtime_hash({name: A}, PAUSE)
     assert caught.value.subject == "asset name"
+    assert caught.value.problem == f"{quoted(name)} is not a name"
+    assert caught.value.remedy == "a name has 1 to 128 letters, digits, `.`, `_` and `-`"
 
 
 digests = st.text("0123456789abcdef", min_size=64, max_size=64)

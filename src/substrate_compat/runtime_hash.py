@@ -110,7 +110,7 @@ def image_digest(reference: str) -> str:
 
 def _digest_fault(digits: str) -> str:
     """What is wrong with a digest that is not 64 lower-case hex digits."""
-    if len(digits) == _LENGTH and _DIGITS.fullmatch(digits.lower()):
+    if _DIGITS.fullmatch(digits.lower()):
         return "upper case"
     if re.fullmatch(r"[0-9a-f]*", digits):
         return f"{len(digits)} digits instead of {_LENGTH}"
