@@ -28,6 +28,10 @@ test-engines: $(VENV)/.engines
 	$(BIN)/pytest --database postgresql tests/test_tables.py tests/test_candidates.py tests/test_fleet.py \
 	    tests/test_retirement.py tests/engines
 
+# MUTANTS holds options and modules: make mutants MUTANTS=--again, make mutants MUTANTS='plan levels'
+mutants: $(VENV)/.mutants
+	$(BIN)/python -m mutation $(MUTANTS)
+
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 
@@ -78,6 +82,10 @@ $(VENV)/.engines: $(VENV)/.test
 	@$(BIN)/pip install --quiet --editable '.[cli,sql,examples,spark]' --group dev
 	@command -v initdb /usr/lib/postgresql/*/bin/initdb >/dev/null || apt-get install --yes -qq postgresql >/dev/null
 	@command -v java >/dev/null || apt-get install --yes -qq openjdk-17-jre-headless >/dev/null
+	@touch $@
+
+$(VENV)/.mutants: $(VENV)/.test
+	@$(BIN)/pip install --quiet --group mutants
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.test

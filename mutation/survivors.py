@@ -9,8 +9,7 @@ from typing import Final
 import attrs
 
 __all__ = [
-    "KILLED",
-    "TIMEOUT",
+    "DETECTED",
     "Comparison",
     "Mutant",
     "compare",
@@ -19,9 +18,8 @@ __all__ = [
     "parse_results",
 ]
 
-KILLED: Final = "killed"
-TIMEOUT: Final = "timeout"
-"""Two of the words by which mutmut tells what became of a mutant."""
+DETECTED: Final = frozenset({"killed", "timeout", "segfault"})
+"""Of the words by which mutmut tells what became of a mutant those that say: a test saw it."""
 
 _RESULT: Final = re.compile(r"\s*(?P<name>\S+__mutmut_[0-9]+): (?P<status>.+)")
 _NAME: Final = re.compile(r"(?P<module>[\w.]+)\.x(?:ǁ(?P<owner>\w+)ǁ|_)(?P<function>\w+)__mutmut_[0-9]+")
@@ -44,7 +42,7 @@ class Mutant:
     diff: str
 
     @classmethod
-    def of(cls, name: str, diff: str) -> "Mutant":
+    def of(cls, name: str, diff: str = "") -> "Mutant":
         r"""The mutant of mutmut's name for it.
 
         Raises:

@@ -1,11 +1,32 @@
 """Compact masks: as many bits, in the same relation, in fewer digits."""
 
+import pytest
 from hypothesis import given
 
 from strategies import amd64_sets, pairs_of_sets
-from substrate_compat.compact import COMPACT_BITS, compact
+from substrate_compat.compact import COMPACT_BITS, compact, moves
 from substrate_compat.cpufeatures import FeatureSet, known_features
 from substrate_compat.cpufeatures_table import Architecture
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [
+        pytest.param(0b1, [(0b1, 0)], id="one bit"),
+        pytest.param(0b1111, [(0b1111, 0)], id="no gap"),
+        pytest.param(0b1_0001, [(0b1_0001 | 0b1110, 0)], id="a gap of three stays"),
+        pytest.param(0b10_0001, [(0b1, 0), (0b10_0000, 4)], id="a gap of four is closed"),
+        pytest.param(0b11 << 300 | 1, [(1, 0), (0b11 << 300, 299)], id="a wide gap"),
+        pytest.param(
+            1 << 90 | 0b101 << 40 | 0b11,
+            [(0b11, 0), (0b111 << 40, 38), (1 << 90, 85)],
+            id="two gaps, and a narrow one between",
+        ),
+        pytest.param(1 << 2, [(0b111, 0)], id="below the first nothing is closed"),
+    ],
+)
+def test_the_runs_between_wide_gaps_move_together(named: int, expected: list[tuple[int, int]]) -> None:
+    assert list(moves(named)) == expected
 
 
 def test_every_feature_keeps_a_bit_of_its_own_in_order() -> None:

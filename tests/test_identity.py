@@ -46,40 +46,57 @@ def test_at_the_limit(sizes: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "path"),
+    ("sizes", "message"),
     [
-        ({"count": 33}, "$.attributes"),
-        ({"count": 0}, "$.attributes"),
-        ({"key": 129}, "$.attributes[0].key"),
-        ({"value": 257}, "$.attributes[0].value"),
-        ({"value": 0}, "$.attributes[0].value"),
-        ({"schema": 65}, "$.schemaVersion"),
-        ({"schema": 0}, "$.schemaVersion"),
+        ({"count": 33, "key": 2}, "$.attributes: 33 attributes; 1 to 32 are allowed"),
+        ({"count": 0}, "$.attributes: 0 attributes; 1 to 32 are allowed"),
+        ({"key": 129}, "$.attributes[0].key: 129 characters; 1 to 128 are allowed"),
+        ({"value": 257}, "$.attributes[0].value: 257 characters; 1 to 256 are allowed"),
+        ({"value": 0}, "$.attributes[0].value: 0 characters; 1 to 256 are allowed"),
+        ({"schema": 65}, "$.schemaVersion: 65 characters; 1 to 64 are allowed"),
+        ({"schema": 0}, "$.schemaVersion: 0 characters; 1 to 64 are allowed"),
     ],
 )
-def test_past_the_limit(sizes: dict[str, int], path: str) -> None:
+def test_past_the_limit(sizes: dict[str, int], message: str) -> None:
     with pytest.raises(InputError) as caught:
         compat(**sizes)
-    assert caught.value.subject == path
+    assert str(caught.value) == message
 
 
 def test_an_empty_key_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         VersionedSandboxCompat.of({"a": "b", "": "b"})
-    assert caught.value.subject == "$.attributes[1].key"
+    assert str(caught.value) == "$.attributes[1].key: 0 characters; 1 to 128 are allowed"
 
 
 def test_a_key_given_twice_is_refused() -> None:
-    with pytest.raises(InputError, match=r"already the key of \$.attributes\[0\]") as caught:
+    with pytest.raises(InputError) as caught:
         VersionedSandboxCompat("v1", (("k", "1"), ("l", "1"), ("k", "1")))
-    assert caught.value.subject == "$.attributes[2].key"
+    assert str(caught.value) == "$.attributes[2].key: 'k' is already the key of $.attributes[0]"
+
+
+def test_what_is_not_ascii_counts_by_characters() -> None:
+    wide = "\U0001f600"
+    attributes = {wide * 128: wide * 256}
+    assert VersionedSandboxCompat.of(attributes).attributes == tuple(attributes.items())
+    with pytest.raises(InputError, match=r"^\$.attributes\[0\].key: 129 characters; 1 to 128 are allowed$"):
+        VersionedSandboxCompat.of({wide * 129: "v"})
+    with pytest.raises(
+        InputError, match=r"^\$.attributes\[0\].value: 257 characters; 1 to 256 are allowed$"
+    ):
+        VersionedSandboxCompat.of({"k": wide * 257})
+
+
+HALF = "'\\ud800' has half a surrogate pair: it is no Unicode text"
 
 
 def test_half_a_surrogate_pair_is_refused() -> None:
-    with pytest.raises(InputError, match="surrogate"):
+    with pytest.raises(InputError) as caught:
         VersionedSandboxCompat.of({"k": "\ud800"})
-    with pytest.raises(InputError, match="surrogate"):
+    assert str(caught.value) == f"$.attributes[0].value: {HALF}"
+    with pytest.raises(InputError) as caught:
         SandboxRuntime("gvisor", SMALL, "\ud800")
+    assert str(caught.value) == f"$.name: {HALF}"
     assert VersionedSandboxCompat.of({"k": "\U0001f600"}).get("k") == "\U0001f600"
 
 
@@ -92,29 +109,44 @@ def test_a_sandbox_class_at_the_limit(length: int) -> None:
 def test_a_sandbox_class_past_the_limit(length: int) -> None:
     with pytest.raises(InputError) as caught:
         SandboxRuntime("c" * length, SMALL)
-    assert caught.value.subject == "$.sandboxClass"
+    assert str(caught.value) == f"$.sandboxClass: {length} characters; 1 to 63 are allowed"
 
 
 def test_thirty_two_restorable_runtimes_are_the_most() -> None:
     runtimes = tuple(map(runtime, range(34)))
     assert list(WorkerRuntimes(runtimes[0], runtimes[1:33])) == list(runtimes[:33])
-    with pytest.raises(InputError, match="33 runtimes") as caught:
+    with pytest.raises(InputError) as caught:
         WorkerRuntimes(runtimes[0], runtimes[1:])
-    assert caught.value.subject == "$.restorableRuntimes"
+    assert str(caught.value) == (
+        "$.restorableRuntimes: 33 runtimes; 32 are the most; drop the ones that no snapshot needs any more"
+    )
 
 
 @pytest.mark.parametrize(
-    ("restorable", "path"),
+    ("restorable", "message"),
     [
-        pytest.param((runtime(1), runtime(0)), "$.restorableRuntimes[1]", id="the default again"),
-        pytest.param((runtime(1), runtime(2), runtime(1)), "$.restorableRuntimes[2]", id="another again"),
-        pytest.param((runtime(1, "microvm"),), "$.restorableRuntimes[0]", id="another class"),
+        pytest.param(
+            (runtime(1), runtime(0)),
+            "$.restorableRuntimes[1]: the same runtime as $.defaultRuntime; list it once",
+            id="the default again",
+        ),
+        pytest.param(
+            (runtime(1), runtime(2), runtime(1)),
+            "$.restorableRuntimes[2]: the same runtime as $.restorableRuntimes[0]; list it once",
+            id="another again",
+        ),
+        pytest.param(
+            (runtime(1, "microvm"),),
+            "$.restorableRuntimes[0]: its sandbox class is 'microvm', the default's is 'gvisor'; "
+            "a worker has one sandbox class",
+            id="another class",
+        ),
     ],
 )
-def test_refused_restorable_runtimes(restorable: tuple[SandboxRuntime, ...], path: str) -> None:
+def test_refused_restorable_runtimes(restorable: tuple[SandboxRuntime, ...], message: str) -> None:
     with pytest.raises(InputError) as caught:
         WorkerRuntimes(runtime(0), restorable)
-    assert caught.value.subject == path
+    assert str(caught.value) == message
 
 
 def test_a_runtime_under_another_name_is_the_same_runtime() -> None:
@@ -151,19 +183,35 @@ def test_get() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments"),
+    ("name", "arguments", "message"),
     [
-        ("VersionedSandboxCompat", (1, (("a", "b"),))),
-        ("VersionedSandboxCompat", ("v1", (("a", 1),))),
-        ("SandboxRuntime", ("gvisor", None)),
-        ("SandboxRuntime", ("gvisor", SMALL, None)),
-        ("WorkerRuntimes", (runtime(0), [runtime(1)])),
-        ("WorkerRuntimes", (runtime(0), (None,))),
+        ("VersionedSandboxCompat", (1, (("a", "b"),)), "$.schemaVersion must be a str"),
+        ("VersionedSandboxCompat", ("v1", ((1, "b"),)), "$.attributes[0].key must be a str"),
+        ("VersionedSandboxCompat", ("v1", (("a", 1),)), "$.attributes[0].value must be a str"),
+        ("SandboxRuntime", (1, SMALL), "$.sandboxClass must be a str"),
+        (
+            "SandboxRuntime",
+            ("gvisor", None),
+            "a SandboxRuntime takes a VersionedSandboxCompat and a str",
+        ),
+        (
+            "SandboxRuntime",
+            ("gvisor", SMALL, None),
+            "a SandboxRuntime takes a VersionedSandboxCompat and a str",
+        ),
+        (
+            "WorkerRuntimes",
+            (runtime(0), [runtime(1)]),
+            "a WorkerRuntimes takes a tuple of restorable runtimes",
+        ),
+        ("WorkerRuntimes", (runtime(0), (None,)), "a WorkerRuntimes takes SandboxRuntimes"),
+        ("WorkerRuntimes", (None,), "a WorkerRuntimes takes SandboxRuntimes"),
     ],
 )
-def test_constructors_take_exact_types(name: str, arguments: Sequence[object]) -> None:
-    with pytest.raises(TypeError):
+def test_constructors_take_exact_types(name: str, arguments: Sequence[object], message: str) -> None:
+    with pytest.raises(TypeError) as caught:
         getattr(identity, name)(*arguments)
+    assert str(caught.value) == message
 
 
 def test_profiles() -> None:

@@ -305,25 +305,58 @@ class TestStamp:
         worker = identity(cpu_features=None)
         assert stamp(worker) == worker
 
+    PROBE_AGAIN = "probe the worker again with the feature set that its runsc reports"
+    NO_LEVELS = "level: gVisor knows no levels on arm64; pin the fleet to equal hosts instead"
+
     @pytest.mark.parametrize(
-        ("worker", "level", "parent", "problem"),
+        ("worker", "level", "parent", "message"),
         [
-            pytest.param(identity(), None, identity(zone="a"), "does not match", id="another parent"),
-            pytest.param(identity(sandbox_class="microvm"), HOST, None, "has no level", id="microvm"),
-            pytest.param(identity(cpu_features=None), HOST, None, "not recorded", id="no features"),
-            pytest.param(identity(cpu_features="0x3"), None, None, "unreadable", id="unreadable"),
-            pytest.param(identity(cpu_features="0x3"), HOST, None, "unreadable", id="unreadable, level"),
             pytest.param(
-                identity(), FeatureSet(ARM64, 1), None, "no levels on arm64", id="a level of arm64"
+                identity(),
+                None,
+                identity(zone="a"),
+                "runtime: it does not match the parent: the sandbox cannot have been restored under it; "
+                "give the runtime that `explain_worker` names for the parent",
+                id="another parent",
             ),
-            pytest.param(identity(architecture="arm64"), HOST, None, "no levels on arm64", id="arm64"),
+            pytest.param(
+                identity(sandbox_class="microvm"),
+                HOST,
+                None,
+                "level: a sandbox of class 'microvm' has no level",
+                id="microvm",
+            ),
+            pytest.param(
+                identity(cpu_features=None),
+                HOST,
+                None,
+                f"runtime: its cpu_features are not recorded; {PROBE_AGAIN}",
+                id="no features",
+            ),
+            pytest.param(
+                identity(cpu_features="0x3"),
+                None,
+                None,
+                f"runtime: its cpu_features are unreadable; {PROBE_AGAIN}",
+                id="unreadable",
+            ),
+            pytest.param(
+                identity(cpu_features="0x3"),
+                HOST,
+                None,
+                f"runtime: its cpu_features are unreadable; {PROBE_AGAIN}",
+                id="unreadable, level",
+            ),
+            pytest.param(identity(), FeatureSet(ARM64, 1), None, NO_LEVELS, id="a level of arm64"),
+            pytest.param(identity(architecture="arm64"), HOST, None, NO_LEVELS, id="arm64"),
         ],
     )
     def test_refused(
-        self, worker: SandboxRuntime, level: FeatureSet | None, parent: SandboxRuntime | None, problem: str
+        self, worker: SandboxRuntime, level: FeatureSet | None, parent: SandboxRuntime | None, message: str
     ) -> None:
-        with pytest.raises(InputError, match=problem):
+        with pytest.raises(InputError) as caught:
             stamp(worker, level, parent)
+        assert str(caught.value) == message
 
 
 # Laws

@@ -10,9 +10,23 @@ from typing import Final
 from substrate_compat.cpufeatures import named_bits
 from substrate_compat.cpufeatures_table import Architecture
 
-__all__ = ["COMPACT_BITS", "compact"]
+__all__ = ["COMPACT_BITS", "compact", "moves"]
 
 _WIDEST_GAP: Final = 3
+
+
+def moves(named: int) -> Iterator[tuple[int, int]]:
+    """How to move the bits of `named` together: for each run of them the mask, and how far it goes down.
+
+    A gap is closed if it is wider than 3 bits; a narrower one belongs to the run around it.
+
+    >>> [(bin(run), down) for run, down in moves(0b1100_0000_0101)]
+    [('0b111', 0), ('0b110000000000', 7)]
+    """
+    free = 0
+    for first, end in _runs(named):
+        yield (1 << end) - (1 << first), first - free
+        free += end - first
 
 
 def _runs(named: int) -> Iterator[tuple[int, int]]:
@@ -25,16 +39,8 @@ def _runs(named: int) -> Iterator[tuple[int, int]]:
             first = following
 
 
-def _moves(named: int) -> Iterator[tuple[int, int]]:
-    """For each run of numbers: the mask of them, and how far down they move."""
-    free = 0
-    for first, end in _runs(named):
-        yield (1 << end) - (1 << first), first - free
-        free += end - first
-
-
 _NAMED: Final = named_bits(Architecture.AMD64) | named_bits(Architecture.ARM64)
-_MOVES: Final = tuple(_moves(_NAMED))
+_MOVES: Final = tuple(moves(_NAMED))
 
 
 def compact(bits: int) -> int:

@@ -37,19 +37,10 @@ MASK_BITS: Final = 384
 _MASK_DIGITS: Final = MASK_BITS // 4
 _HEX_DIGITS: Final = b"0123456789abcdef"
 _set: Final = object.__setattr__
-
-
-def _mask(values: Iterable[int]) -> int:
-    mask = 0
-    for value in values:
-        mask |= 1 << value
-    return mask
-
-
 _ARCHITECTURES: Final = {architecture.value: architecture for architecture in Architecture}
 _AMD64: Final = Architecture.AMD64
-_AMD64_BITS: Final = _mask(feature.value for feature in AMD64_FEATURES)
-_ARM64_BITS: Final = _mask(feature.value for feature in ARM64_FEATURES)
+_AMD64_BITS: Final = sum(1 << feature.value for feature in AMD64_FEATURES)
+_ARM64_BITS: Final = sum(1 << feature.value for feature in ARM64_FEATURES)
 _AMD64_BIT_OF: Final = {feature.name: feature.value for feature in AMD64_FEATURES}
 _ARM64_BIT_OF: Final = {feature.name: feature.value for feature in ARM64_FEATURES}
 _LONGEST_MISSPELLING: Final = 64
