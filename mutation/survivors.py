@@ -24,7 +24,7 @@ DETECTED: Final = frozenset({"killed", "timeout", "segfault"})
 _RESULT: Final = re.compile(r"\s*(?P<name>\S+__mutmut_[0-9]+): (?P<status>.+)")
 _NAME: Final = re.compile(r"(?P<module>[\w.]+)\.x(?:ǁ(?P<owner>\w+)ǁ|_)(?P<function>\w+)__mutmut_[0-9]+")
 _PACKAGE: Final = "substrate_compat."
-_FIELDS: Final = {"module", "function", "diff", "reason"}
+_FIELDS: Final = {"module", "function", "reason", "diffs"}
 
 
 @attrs.frozen
@@ -118,25 +118,26 @@ def parse_equivalents(text: str) -> tuple[tuple[Mutant, str], ...]:
     r"""The mutants that change nothing that can be seen, each with the reason.
 
     Args:
-        text: TOML: tables `[[equivalent]]` with `module`, `function`, `diff` and `reason`.
+        text: TOML: tables `[[equivalent]]` with `module`, `function`, `reason` and a list of `diffs`.
 
     Raises:
-        ValueError: a table that has other fields, or one that is no text.
+        ValueError: a table has other fields, or nothing in one.
 
-    >>> parse_equivalents("[[equivalent]]\nmodule='plan'\nfunction='f'\ndiff='- a'\nreason='b'")
+    >>> parse_equivalents("[[equivalent]]\nmodule='plan'\nfunction='f'\nreason='b'\ndiffs=['- a']")
     ((Mutant(module='plan', function='f', diff='- a'), 'b'),)
     """
     entries = []
     for table in tomllib.loads(text).get("equivalent", []):
-        if table.keys() != _FIELDS or not all(isinstance(value, str) and value for value in table.values()):
-            raise ValueError(f"an entry has the texts {', '.join(sorted(_FIELDS))}: {table}")
-        diff = "\n".join(f"{line[0]} {line[1:].strip()}" for line in table["diff"].strip().split("\n"))
-        entries.append((Mutant(table["module"], table["function"], diff), table["reason"].strip()))
+        if table.keys() != _FIELDS or not all(table.values()):
+            raise ValueError(f"an entry has {', '.join(sorted(_FIELDS))}: {table}")
+        for diff in table["diffs"]:
+            lines = (f"{line[0]} {line[1:].strip()}" for line in diff.strip().split("\n"))
+            entries.append((Mutant(table["module"], table["function"], "\n".join(lines)), table["reason"]))
     return tuple(entries)
 
 
 def compare(survivors: Iterable[Mutant], equivalents: Iterable[tuple[Mutant, str]]) -> Comparison:
-    """Hold the survivors against the list; an entry stands for one survivor.
+    """Hold the survivors against the list; a diff stands for one survivor.
 
     >>> one, other = (Mutant("plan", "f", diff) for diff in ("- a", "- b"))
     >>> found = compare([one, one], [(one, "why"), (other, "why")])

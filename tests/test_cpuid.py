@@ -338,10 +338,10 @@ def device(tmp_path: Path) -> Path:
 def test_a_device_is_read_at_leaf_and_subleaf(device: Path) -> None:
     with device.open("r+b") as file:
         file.seek(1 << 32 | 7)
-        file.write(bytes(range(16)))
+        file.write(bytes(range(0xF0, 0x100)))
     query = query_cpuid_device(device)
     assert query(1, 0) == (0, 0, 0, 0x01020304)
-    assert query(7, 1) == (0x03020100, 0x07060504, 0x0B0A0908, 0x0F0E0D0C)
+    assert query(7, 1) == (0xF3F2F1F0, 0xF7F6F5F4, 0xFBFAF9F8, 0xFFFEFDFC)
 
 
 def test_a_cpu_is_read_through_its_device(device: Path) -> None:

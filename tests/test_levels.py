@@ -15,7 +15,7 @@ from strategies import amd64_sets, feature_sets
 from substrate_compat.cpufeatures import FeatureSet, known_features
 from substrate_compat.cpufeatures_table import Architecture
 from substrate_compat.errors import InputError
-from substrate_compat.hosts import equal_hosts
+from substrate_compat.hosts import equal_hosts, named
 from substrate_compat.identity import SandboxRuntime, VersionedSandboxCompat
 from substrate_compat.levels import (
     MOST_SETS,
@@ -114,6 +114,19 @@ def test_a_fleet_that_cannot_be_levelled_is_refused_and_the_hosts_are_named(
             refuse(hosts)
         assert (refused.value.subject, refused.value.problem) == ("level", problem)
         assert refused.value.remedy == "leave these hosts out: a snapshot of theirs needs an equal host"
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        ([], ""),
+        (["b", "a"], "'a', 'b'"),
+        (["a", "b", "c", "d", "e"], "'a', 'b', 'c', 'd', 'e'"),
+        (["a", "b", "c", "d", "e", "f"], "'a', 'b', 'c', 'd', 'e' and 1 more"),
+    ],
+)
+def test_of_many_names_the_first_five_are_told(names: list[str], text: str) -> None:
+    assert named(names) == text
 
 
 def test_a_fleet_without_a_host_is_refused() -> None:

@@ -26,11 +26,13 @@ LISTED: Final = """\
 [[equivalent]]
 module = "plan"
 function = "_offer"
-diff = '''
+reason = "It is the same number."
+diffs = [
+'''
 -    return - 1
 +    return + 1
-'''
-reason = "It is the same number."
+''',
+]
 """
 
 
@@ -86,7 +88,7 @@ def test_a_survivor_is_listed_or_not_and_an_entry_stands_for_one() -> None:
     "text", [LISTED.replace("reason", "because"), LISTED.replace('"It is the same number."', '""')]
 )
 def test_an_entry_without_a_reason_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="an entry has the texts diff, function, module, reason"):
+    with pytest.raises(ValueError, match="an entry has diffs, function, module, reason"):
         parse_equivalents(text)
 
 

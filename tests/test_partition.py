@@ -6,10 +6,11 @@ from functools import reduce
 from itertools import combinations
 from operator import and_
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from substrate_compat.partition import partition
+from substrate_compat.partition import Partition, partition
 
 few_masks = st.lists(st.integers(0, 2**16 - 1), min_size=1, max_size=8, unique=True)
 
@@ -80,6 +81,56 @@ def test_more_sets_than_can_be_tried_are_never_worse_than_merging_greedily() -> 
             assert loss(masks, weights, best.groups) <= greedy
             better |= loss(masks, weights, best.groups) < greedy
     assert better
+
+
+# What is found need not be the best, but it must not change from one release to the next: a fleet that is
+# moved to other levels cannot restore the snapshots that it has.
+FOUND = [
+    pytest.param(
+        (1, 20, 8, 1),
+        (74, 58, 47, 38, 32, 27, 22, 19, 16, 14, 12, 9, 7, 6, 5, 4, 3, 2, 1, 0),
+        {
+            4: ((0, 1, 2, 7, 8, 9, 11, 14, 16, 19), (3, 17, 18), (4, 6, 10), (5, 12, 13, 15)),
+            14: (
+                *((0,), (1,), (2, 7, 19), (3,), (4, 13), (5, 15), (6, 10)),
+                *((8,), (9, 18), (11,), (12,), (14,), (16,), (17,)),
+            ),
+        },
+        id="20 sets that weigh the same",
+    ),
+    pytest.param(
+        (3, 30, 12, 3),
+        (
+            *(392, 340, 301, 267, 237, 210, 185, 166, 148, 132, 120, 106, 95, 85, 76, 67, 61, 55),
+            *(49, 43, 37, 31, 26, 21, 17, 13, 9, 5, 2, 0),
+        ),
+        {
+            4: (
+                (0, 1, 2, 4, 5, 7, 13, 15, 17, 18, 19, 20, 22, 23, 29),
+                *((3, 6, 10, 11, 24), (8, 9, 14, 16, 25, 28), (12, 21, 26, 27)),
+            ),
+            14: (
+                *((0, 19), (1, 4, 5, 7, 18, 23), (2, 20), (3, 6, 10, 24), (8, 14), (9, 28), (11,), (12,)),
+                *((13,), (15, 16, 29), (17, 22), (21, 27), (25,), (26,)),
+            ),
+        },
+        id="30 sets of three weights",
+    ),
+]
+
+
+@pytest.mark.parametrize(("drawn", "losses", "groups"), FOUND)
+def test_what_is_found_among_many_sets_stays_what_it_was(
+    drawn: tuple[int, int, int, int],
+    losses: tuple[int, ...],
+    groups: dict[int, tuple[tuple[int, ...], ...]],
+) -> None:
+    seed, count, bits, heaviest = drawn
+    source = random.Random(seed)
+    masks = source.sample(range(1 << bits), count)
+    weights = [source.randint(1, heaviest) for _ in masks]
+    for most, expected in groups.items():
+        assert partition(masks, weights, most) == Partition(expected, losses)
 
 
 @given(few_masks, st.integers(1, 9), st.data())
