@@ -101,6 +101,7 @@ def test_bits_that_are_no_mask(bits: int) -> None:
         (AMD64, "AVX2", "did you mean 'avx2'?"),
         (AMD64, "sse3", "did you mean 'pni'?"),
         (AMD64, "SSE3", "did you mean 'pni'?"),
+        (AMD64, "\u017fse3", "did you mean 'pni'?"),
         (AMD64, "clflushopt", "did you mean 'clfushopt'?"),
         (AMD64, "sse4.1", "did you mean 'sse4_1'?"),
         (AMD64, "sse4-2", "did you mean 'sse4_2'?"),

@@ -283,4 +283,4 @@ def _nearest(architecture: Architecture, name: str) -> str | None:
 
 
 def _letters_and_digits(text: str) -> str:
-    return "".join(filter(str.isalnum, text)).lower()
+    return "".join(filter(str.isalnum, text)).casefold()
