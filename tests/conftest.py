@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from sqlalchemy import Connection, Engine, MetaData, create_engine, event
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -21,6 +21,14 @@ from substrate_compat.tables import FleetTables, prepare
 # On the way to a landing the same examples are tried each time; a developer tries new ones.
 settings.register_profile(
     "substrate-compat", max_examples=50, deadline=None, database=None, derandomize="CI" in os.environ
+)
+# Of a mutant it is enough that a test fails: no smaller example is looked for.
+settings.register_profile(
+    "mutants",
+    settings.get_profile("substrate-compat"),
+    max_examples=20,
+    derandomize=True,
+    phases=[Phase.explicit, Phase.generate],
 )
 settings.load_profile("substrate-compat")
 
