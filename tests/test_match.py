@@ -292,6 +292,16 @@ class TestStamp:
         again = stamp(self.runtime(self.HOST), parent=identity(cpu_features=None))
         assert again.compat_version.get("cpu_features") is None
 
+    def test_a_runtime_that_recorded_no_features_is_stamped_under_a_parent_that_did_not_either(
+        self,
+    ) -> None:
+        worker = identity(cpu_features=None)
+        assert stamp(worker, parent=worker) == worker
+
+    def test_the_schema_is_that_of_the_runtime(self) -> None:
+        worker = identity(schema="v2", cpu_features=self.HOST.hex)
+        assert stamp(worker).compat_version.schema_version == "v2"
+
     def test_other_attributes_are_those_of_the_runtime(self) -> None:
         worker = identity(cpu_features=self.HOST.hex, cpu_cache_line="64")
         again = stamp(worker, parent=self.runtime(self.HOST))
