@@ -116,6 +116,14 @@ def test_a_fleet_that_cannot_be_levelled_is_refused_and_the_hosts_are_named(
         assert refused.value.remedy == "leave these hosts out: a snapshot of theirs needs an equal host"
 
 
+def test_the_distinct_sets_of_a_fleet_are_in_the_order_of_their_masks() -> None:
+    low, high = BASIS | amd64("aes"), BASIS | amd64("avx512_bf16")
+    assert list(equal_hosts({"a": high, "b": low, "c": high}).items()) == [
+        (low, ("b",)),
+        (high, ("a", "c")),
+    ]
+
+
 @pytest.mark.parametrize(
     ("names", "text"),
     [

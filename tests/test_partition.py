@@ -83,54 +83,38 @@ def test_more_sets_than_can_be_tried_are_never_worse_than_merging_greedily() -> 
     assert better
 
 
-# What is found need not be the best, but it must not change from one release to the next: a fleet that is
-# moved to other levels cannot restore the snapshots that it has.
-FOUND = [
-    pytest.param(
-        (1, 20, 8, 1),
-        (74, 58, 47, 38, 32, 27, 22, 19, 16, 14, 12, 9, 7, 6, 5, 4, 3, 2, 1, 0),
-        {
-            4: ((0, 1, 2, 7, 8, 9, 11, 14, 16, 19), (3, 17, 18), (4, 6, 10), (5, 12, 13, 15)),
-            14: (
-                *((0,), (1,), (2, 7, 19), (3,), (4, 13), (5, 15), (6, 10)),
-                *((8,), (9, 18), (11,), (12,), (14,), (16,), (17,)),
-            ),
-        },
-        id="20 sets that weigh the same",
-    ),
-    pytest.param(
-        (3, 30, 12, 3),
-        (
-            *(392, 340, 301, 267, 237, 210, 185, 166, 148, 132, 120, 106, 95, 85, 76, 67, 61, 55),
-            *(49, 43, 37, 31, 26, 21, 17, 13, 9, 5, 2, 0),
-        ),
-        {
-            4: (
-                (0, 1, 2, 4, 5, 7, 13, 15, 17, 18, 19, 20, 22, 23, 29),
-                *((3, 6, 10, 11, 24), (8, 9, 14, 16, 25, 28), (12, 21, 26, 27)),
-            ),
-            14: (
-                *((0, 19), (1, 4, 5, 7, 18, 23), (2, 20), (3, 6, 10, 24), (8, 14), (9, 28), (11,), (12,)),
-                *((13,), (15, 16, 29), (17, 22), (21, 27), (25,), (26,)),
-            ),
-        },
-        id="30 sets of three weights",
-    ),
-]
+def test_each_set_has_a_weight() -> None:
+    for masks, weights in (([1, 2], [1]), ([1], [1, 1])):
+        with pytest.raises(ValueError, match="zip"):
+            partition(masks, weights, 1)
 
 
-@pytest.mark.parametrize(("drawn", "losses", "groups"), FOUND)
-def test_what_is_found_among_many_sets_stays_what_it_was(
-    drawn: tuple[int, int, int, int],
-    losses: tuple[int, ...],
-    groups: dict[int, tuple[tuple[int, ...], ...]],
-) -> None:
-    seed, count, bits, heaviest = drawn
+def drawn(seed: int, count: int, bits: int, heaviest: int) -> tuple[list[int], list[int]]:
     source = random.Random(seed)
     masks = source.sample(range(1 << bits), count)
-    weights = [source.randint(1, heaviest) for _ in masks]
-    for most, expected in groups.items():
-        assert partition(masks, weights, most) == Partition(expected, losses)
+    return masks, [source.randint(1, heaviest) for _ in masks]
+
+
+# What is found need not be the best, but it must not change from one release to the next: a fleet that is
+# moved to other levels cannot restore the snapshots that it has.
+
+
+def test_the_groups_that_are_found_among_20_sets_stay_what_they_were() -> None:
+    sets = drawn(1, 20, 8, 1)
+    assert partition(*sets, 4) == Partition(
+        ((0, 1, 2, 7, 8, 9, 11, 14, 16, 19), (3, 17, 18), (4, 6, 10), (5, 12, 13, 15)),
+        (74, 58, 47, 38, 32, 27, 22, 19, 16, 14, 12, 9, 7, 6, 5, 4, 3, 2, 1, 0),
+    )
+    assert partition(*sets, 14).groups == (
+        *((0,), (1,), (2, 7, 19), (3,), (4, 13), (5, 15), (6, 10)),
+        *((8,), (9, 18), (11,), (12,), (14,), (16,), (17,)),
+    )
+
+
+def test_what_is_found_among_150_sets_in_few_orders_stays_what_it_was() -> None:
+    losses = partition(*drawn(4, 150, 9, 2), 5).losses
+    assert losses[:14] == (1023, 936, 883, 825, 744, 686, 653, 614, 580, 556, 535, 515, 493, 473)
+    assert (len(losses), sum(losses)) == (150, 26_401)
 
 
 @given(few_masks, st.integers(1, 9), st.data())
