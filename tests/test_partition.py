@@ -99,6 +99,26 @@ def drawn(seed: int, count: int, bits: int, heaviest: int) -> tuple[list[int], l
 # moved to other levels cannot restore the snapshots that it has.
 
 
+@pytest.mark.parametrize(
+    ("masks", "most", "groups"),
+    [
+        ([1, 2, 4], 2, ((0,), (1, 2))),
+        ([1, 2, 4, 8], 2, ((0,), (1, 2, 3))),
+        ([1, 2, 4, 8], 3, ((0,), (1,), (2, 3))),
+        ([3, 5, 6, 9, 10, 12], 3, ((0,), (1, 2), (3, 4, 5))),
+        (
+            [5, 19, 28, 26, 25, 3, 9, 4, 16, 15, 23, 13],
+            4,
+            ((0, 7), (1, 5, 10), (2, 3, 8), (4, 6, 9, 11)),
+        ),
+    ],
+)
+def test_among_groups_that_lose_equally_little_the_same_are_always_taken(
+    masks: list[int], most: int, groups: tuple[tuple[int, ...], ...]
+) -> None:
+    assert partition(masks, [1] * len(masks), most).groups == groups
+
+
 def test_the_groups_that_are_found_among_20_sets_stay_what_they_were() -> None:
     sets = drawn(1, 20, 8, 1)
     assert partition(*sets, 4) == Partition(
