@@ -220,14 +220,11 @@ def _least_losses(sets: Sequence[_Set]) -> list[_Table]:
 
 
 def _losses_together(sets: Sequence[_Set]) -> list[int]:
-    """What each subset loses as one group."""
+    """What each subset loses as one group, less what its sets keep apart: the same, however it is grouped."""
     unions = [_NOTHING]
-    kept = [0]
-    for position, each in enumerate(sets):
-        for subset in range(1 << position):
-            unions.append(unions[subset] | each)
-            kept.append(kept[subset] + each.kept)
-    return [0, *(apart - union.kept for apart, union in zip(kept[1:], unions[1:], strict=True))]
+    for each in sets:
+        unions += [union | each for union in unions]
+    return [-union.kept for union in unions]
 
 
 def _groups(tables: Sequence[_Table], count: int) -> list[list[int]]:
