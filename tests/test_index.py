@@ -1,6 +1,7 @@
 """The index: a table, then its law, index = scan, on fleets small and large, then real machines."""
 
 import copy
+import io
 import pickle
 import threading
 from collections import Counter
@@ -15,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import vectors
 from strategies import gvisor_runtimes, near_snapshots, sandbox_runtimes, worker_runtimes
+from substrate_compat.chunks import Chunk
 from substrate_compat.cpufeatures import FeatureSet, known_features
 from substrate_compat.cpufeatures_table import Architecture
 from substrate_compat.identity import SandboxRuntime, VersionedSandboxCompat, WorkerRuntimes
@@ -267,6 +269,52 @@ def test_an_index_that_shrinks_forgets_nothing() -> None:
         index.remove(worker_id)
     assert len(index) == 0
     assert list(index.candidates(None)) == []
+
+
+class ChunkCounter(pickle.Pickler):
+    """Counts the chunks that something holds, by what pickling it comes by."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO())
+        self.chunks: set[int] = set()
+
+    def persistent_id(self, held: object) -> None:
+        if isinstance(held, Chunk):
+            self.chunks.add(id(held))
+
+
+FIRST, SECOND, THIRD = range(1024), range(1024, 2048), range(2048, 3072)
+
+
+@pytest.mark.parametrize(
+    ("gone", "chunks"),
+    [
+        pytest.param([], 3, id="none"),
+        pytest.param([FIRST], 2, id="the first is empty"),
+        pytest.param([SECOND], 2, id="the second is empty"),
+        pytest.param([THIRD], 2, id="the third is empty"),
+        pytest.param([FIRST[:512], SECOND[:512]], 2, id="the second becomes as sparse as the first"),
+        pytest.param([SECOND[::2], FIRST[512:]], 2, id="the first becomes as sparse as the second"),
+        pytest.param([SECOND[:512], THIRD[::2]], 2, id="the third becomes as sparse as the second"),
+        pytest.param([THIRD[:512], SECOND[512:]], 2, id="the second becomes as sparse as the third"),
+        pytest.param([FIRST[:512], THIRD[:512]], 3, id="no neighbours"),
+        pytest.param([FIRST[:511], SECOND[:512]], 3, id="the first has one more than half"),
+        pytest.param([FIRST[:512], SECOND[:511]], 3, id="the second has one more than half"),
+        pytest.param([FIRST[:512], SECOND[:512], THIRD[:512], FIRST[512:]], 1, id="all are sparse at last"),
+    ],
+)
+def test_chunks_that_are_sparse_beside_each_other_become_one(gone: list[range], chunks: int) -> None:
+    fleet = {f"w{number}": worker(DIFFERENT[number]) for number in range(3072)}
+    index = index_of(fleet)
+    for numbers in gone:
+        for number in numbers:
+            del fleet[f"w{number}"]
+            index.remove(f"w{number}")
+    counter = ChunkCounter()
+    counter.dump(index)
+    assert len(counter.chunks) == chunks
+    assert list(index.candidates(None)) == list(fleet)
+    assert list(index.candidates(DIFFERENT[0])) == scan(fleet, DIFFERENT[0])
 
 
 def test_why_none_of_an_empty_index() -> None:

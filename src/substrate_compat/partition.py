@@ -220,7 +220,7 @@ def _least_losses(sets: Sequence[_Set]) -> list[_Table]:
 
 
 def _losses_together(sets: Sequence[_Set]) -> list[int]:
-    """What each subset loses as one group, less what its sets keep apart: the same, however it is grouped."""
+    """What each subset loses as one group, less what its sets keep apart, which never changes."""
     unions = [_NOTHING]
     for each in sets:
         unions += [union | each for union in unions]
