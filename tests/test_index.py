@@ -247,12 +247,27 @@ def test_why_none_counts_a_worker_under_each_reason() -> None:
         pytest.param(worker(gvisor("1"), gvisor("0", cpu_cache_line="64")), id="by the default"),
         pytest.param(worker(gvisor("0", cpu_cache_line="64"), gvisor("1")), id="by another runtime"),
         pytest.param(worker(gvisor("1"), gvisor("0", HASHES[1])), id="beside a mask of other binaries"),
+        pytest.param(worker(gvisor("1"), gvisor("1", HASHES[1])), id="beside its mask, of other binaries"),
+        pytest.param(worker(gvisor("1", HASHES[1]), gvisor("1")), id="after its mask, of other binaries"),
+        pytest.param(worker(gvisor("0", HASHES[1]), gvisor("1")), id="after a mask of other binaries"),
+        pytest.param(worker(gvisor("1"), gvisor("x")), id="beside an unreadable mask"),
+        pytest.param(worker(gvisor("x"), gvisor("1")), id="after an unreadable mask"),
     ],
 )
 def test_the_nearest_miss_is_that_of_the_runtime_that_lacks_least(runtimes: WorkerRuntimes) -> None:
     told = index_of({"a": runtimes}).why_none(gvisor("3"))
     assert told is not None
     assert told.nearest == (NearMiss(("pclmulqdq",), 1, (gvisor("1"),)),)
+
+
+def test_the_nearest_misses_are_in_order_of_their_workers() -> None:
+    fleet = {"a": worker(gvisor("3")), "b": worker(gvisor("5")), "c": worker(gvisor("5"))}
+    told = index_of(fleet).why_none(gvisor("7"))
+    assert told is not None
+    assert told.nearest == (
+        NearMiss(("pclmulqdq",), 2, (gvisor("5"),)),
+        NearMiss(("dtes64",), 1, (gvisor("3"),)),
+    )
 
 
 def test_an_index_that_shrinks_forgets_nothing() -> None:
@@ -315,6 +330,18 @@ def test_chunks_that_are_sparse_beside_each_other_become_one(gone: list[range], 
     assert len(counter.chunks) == chunks
     assert list(index.candidates(None)) == list(fleet)
     assert list(index.candidates(DIFFERENT[0])) == scan(fleet, DIFFERENT[0])
+
+
+def test_chunks_that_became_one_keep_the_order_of_insertion() -> None:
+    fleet = {f"w{number}": worker(DIFFERENT[number]) for number in SECOND}
+    fleet |= {f"w{number}": worker(DIFFERENT[number]) for number in FIRST}
+    fleet["again"] = fleet[f"w{SECOND[0]}"]
+    fleet |= {f"w{number}": worker(DIFFERENT[number]) for number in THIRD}
+    index = index_of(fleet)
+    for number in (*FIRST[::2], *THIRD[::2]):
+        del fleet[f"w{number}"]
+        index.remove(f"w{number}")
+    assert list(index.candidates(None)) == list(fleet)
 
 
 def test_why_none_of_an_empty_index() -> None:
