@@ -198,6 +198,45 @@ def test_a_mismatch_tells_both_values_and_the_missing_names() -> None:
 
 
 @pytest.mark.parametrize(
+    ("worker", "snapshot", "mismatch"),
+    [
+        pytest.param(
+            identity(sandbox_class="microvm"),
+            identity(),
+            Mismatch(Reason.SANDBOX_CLASS, "sandbox_class", "microvm", "gvisor"),
+            id="class",
+        ),
+        pytest.param(
+            identity(schema="v2"),
+            identity(),
+            Mismatch(Reason.SCHEMA_VERSION, "schema_version", "v2", "v1"),
+            id="schema",
+        ),
+        pytest.param(
+            identity(), identity(zone="a"), Mismatch(Reason.MISSING_KEY, "zone", None, "a"), id="a key"
+        ),
+        pytest.param(
+            identity(zone="b"),
+            identity(zone="a"),
+            Mismatch(Reason.DIFFERENT_VALUE, "zone", "b", "a"),
+            id="a value",
+        ),
+        pytest.param(
+            identity(cpu_features="0x1"),
+            identity(cpu_features="0"),
+            Mismatch(Reason.UNREADABLE_FEATURES, "cpu_features", "0x1", "0"),
+            id="a mask that cannot be decoded",
+        ),
+        pytest.param(None, identity(), Mismatch(Reason.NO_WORKER, "", None, None), id="no worker"),
+    ],
+)
+def test_each_kind_of_mismatch_tells_both_values(
+    worker: SandboxRuntime | None, snapshot: SandboxRuntime, mismatch: Mismatch
+) -> None:
+    assert explain(worker, snapshot).mismatches == (mismatch,)
+
+
+@pytest.mark.parametrize(
     ("snapshot", "unchecked"),
     [
         pytest.param(identity(cpu_cache_line="64"), (), id="all that gVisor looks at"),
