@@ -3,7 +3,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 SUDO   := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: demo test test-page test-engines fuzz bench bench-engines proof proof-here proof-setup clean
+.PHONY: demo test test-page test-engines fuzz mutants bench bench-engines proof proof-here proof-setup clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/substrate-compat demo

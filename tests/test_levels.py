@@ -228,11 +228,24 @@ def test_a_choice_among_too_many_sets_is_refused() -> None:
     names = [row.name for row in known_features(Architecture.AMD64) if row.name not in BASIS]
     pairs = (amd64(f"{one},{other}") for one, other in combinations(names, 2))
     hosts = {f"h{number}": BASIS | pair for number, pair in enumerate(islice(pairs, MOST_SETS + 1))}
-    with pytest.raises(
-        InputError, match="513 distinct feature sets; 512 are the most to choose levels for"
-    ):
+    with pytest.raises(InputError) as refused:
         choose_levels(hosts, 1)
+    assert str(refused.value) == (
+        "levels: 513 distinct feature sets; 512 are the most to choose levels for; "
+        "take the common level, or choose for fewer kinds of host"
+    )
     assert common_level(hosts).features == BASIS
+    del hosts["h0"]
+    assert len(choose_levels(hosts, 1).groups) == 1
+
+
+@pytest.mark.parametrize(("count", "exact"), [(12, True), (13, False)])
+def test_a_choice_among_up_to_12_sets_is_the_best(count: int, *, exact: bool) -> None:
+    every = known_features(Architecture.AMD64)[:count]
+    hosts = {row.name: BASIS | FeatureSet.from_names(Architecture.AMD64, [row.name]) for row in every}
+    choice = choose_levels(hosts, 2)
+    assert len(choice.losses) == len(equal_hosts(hosts)) == count
+    assert choice.exact is exact
 
 
 def test_a_choice_among_more_sets_than_can_be_tried_says_so() -> None:

@@ -126,15 +126,15 @@ def test_the_groups_that_are_found_among_20_sets_stay_what_they_were() -> None:
         (74, 58, 47, 38, 32, 27, 22, 19, 16, 14, 12, 9, 7, 6, 5, 4, 3, 2, 1, 0),
     )
     assert partition(*sets, 14).groups == (
-        *((0,), (1,), (2, 7, 19), (3,), (4, 13), (5, 15), (6, 10)),
-        *((8,), (9, 18), (11,), (12,), (14,), (16,), (17,)),
+        *((0,), (1, 9), (2, 7, 19), (3, 18), (4, 10), (5, 15), (6,)),
+        *((8,), (11,), (12,), (13,), (14,), (16,), (17,)),
     )
 
 
 def test_what_is_found_among_150_sets_in_few_orders_stays_what_it_was() -> None:
     losses = partition(*drawn(4, 150, 9, 2), 5).losses
-    assert losses[:14] == (1023, 936, 883, 825, 744, 686, 653, 614, 580, 556, 535, 515, 493, 473)
-    assert (len(losses), sum(losses)) == (150, 26_401)
+    assert losses[:14] == (1023, 936, 874, 816, 744, 686, 651, 614, 580, 556, 535, 515, 493, 473)
+    assert (len(losses), sum(losses)) == (150, 26_381)
 
 
 @given(few_masks, st.integers(1, 9), st.data())

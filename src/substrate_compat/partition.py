@@ -129,7 +129,7 @@ def _union(sets: Sequence[_Set], group: Iterable[int]) -> _Set:
 def _merged(sets: Sequence[_Set]) -> list[_Merging]:
     """For 1 group, 2 groups and so on, the order of merging that loses least there."""
     count = len(sets)
-    orders = max(1, min(_MOST_ORDERS, _MOST_PAIRS // count**2))
+    orders = min(_MOST_ORDERS, 1 + _MOST_PAIRS // count**2)
     tried = [_merge(sets, 1 + order * _STEP) for order in range(orders)]
     return [min(tried, key=lambda merging: merging.losses[index]) for index in range(count)]
 
