@@ -5,6 +5,7 @@ highest have no row in the table, most of them in a few wide gaps.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final
 
 from substrate_compat.cpufeatures import named_bits
@@ -33,7 +34,7 @@ def _runs(named: int) -> Iterator[tuple[int, int]]:
     """The first number and the one after the last of each run without a gap wider than `_WIDEST_GAP`."""
     numbers = [number for number in range(named.bit_length()) if named >> number & 1]
     first = 0
-    for number, following in zip(numbers, [*numbers[1:], numbers[-1] + _WIDEST_GAP + 2], strict=True):
+    for number, following in pairwise([*numbers, numbers[-1] + _WIDEST_GAP + 2]):
         if following - number > _WIDEST_GAP + 1:
             yield first, number + 1
             first = following
