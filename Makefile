@@ -73,7 +73,7 @@ $(VENV)/.test: $(VENV)/.demo
 	@touch $@
 
 $(VENV)/.fuzz: $(VENV)/.test
-	@$(BIN)/pip install --quiet --group dev --group fuzz
+	@$(BIN)/pip install --quiet --group fuzz
 	@touch $@
 
 # PostgreSQL's server and Java are Debian's; elsewhere, put `initdb` and `java` (17 or newer) on PATH.

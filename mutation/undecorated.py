@@ -1,10 +1,11 @@
 """Decorators turned into calls, since mutmut changes no function that has one."""
 
 import ast
+from typing import Final
 
 __all__ = ["undecorated"]
 
-_KEPT = {"classmethod", "staticmethod"}
+_KEPT: Final = {"classmethod", "staticmethod"}
 """The decorators that mutmut can deal with."""
 
 

@@ -431,7 +431,7 @@ class SmallFleet(RuleBasedStateMachine):
 
 
 TestSmallFleet = SmallFleet.TestCase
-TestSmallFleet.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+TestSmallFleet.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)
 
 _NAMES = sorted(row.name for row in known_features(AMD64))
 # Bit k of a number says whether the k-th name of each eight is in its set: 4,096 sets of every size.

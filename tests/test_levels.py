@@ -249,7 +249,7 @@ def test_a_choice_among_up_to_12_sets_is_the_best(count: int, *, exact: bool) ->
 
 
 def test_a_choice_among_more_sets_than_can_be_tried_says_so() -> None:
-    hosts = {host.id: host.features for host in gvisor_hosts().hosts[::3] if "osxsave" in host.features}
+    hosts = {host.id: host.features for host in gvisor_hosts().hosts if "osxsave" in host.features}
     choice = choose_levels(hosts, 3)
     assert len(choice.groups) == 3
     assert not choice.exact

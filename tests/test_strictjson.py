@@ -49,6 +49,7 @@ REFUSED = [
     pytest.param(
         '"' + "\u20ac" * (MAX_BYTES // 3) + '"', "$", f"longer than {MAX_BYTES}", id="too-long-in-utf-8"
     ),
+    pytest.param("[" * 100_000, "$", "more than 8192 lists and objects", id="lists-in-far-too-many"),
     pytest.param("[" + "[]," * MAX_CONTAINERS + "0]", "$", "more than 8192 lists and objects", id="lists"),
     pytest.param(
         "[" + "{}," * MAX_CONTAINERS + "0]", "$", "more than 8192 lists and objects", id="objects"
